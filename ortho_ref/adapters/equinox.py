@@ -19,7 +19,6 @@ from ortho_ref.adapters.sequence import (
     one_cell,
     sequence_of,
     ways_of,
-    whose,
 )
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
@@ -101,9 +100,8 @@ def from_equinox(
     leaves, _ = jax.tree_util.tree_flatten_with_path(equinox.filter(module, equinox.is_inexact_array))
     shapes = {_name(path): leaf.shape for path, leaf in leaves}
     check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
-    if ways:
-        return _adapter(layer_of, of_yours(config, ways, layout), lambda seq: made(*seq.sizes))
-    return _adapter(sequence_of, lambda seq: layout if whose(seq, config) else None, lambda seq: made(*seq.sizes))
+    read = layer_of if ways else sequence_of
+    return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes))
 
 
 def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:

@@ -9,7 +9,16 @@ from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.missing import missing
-from ortho_ref.adapters.sequence import Sequence, Style, Taken, adapter, left_out, one_cell, sequence_or_layer, whose
+from ortho_ref.adapters.sequence import (
+    Sequence,
+    Style,
+    Taken,
+    adapter,
+    left_out,
+    of_yours,
+    one_cell,
+    sequence_or_layer,
+)
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
 
@@ -88,7 +97,7 @@ def from_flax(
         return _made(target, flavours, *sizes, dtype)[0]
 
     def supports(seq: Sequence | Layer) -> Layout | None:
-        return _Nested(layout) if isinstance(seq, Sequence) and whose(seq, config) else None
+        return _Nested(layout) if of_yours(config, layout)(seq) else None
 
     return _adapter(supports, bind, flavour)
 

@@ -21,7 +21,6 @@ from ortho_ref.adapters.sequence import (
     sequence_of,
     states_of,
     ways_of,
-    whose,
 )
 from ortho_ref.adapters.weight_map import Spec
 
@@ -81,9 +80,7 @@ def from_jax(
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         return taken_by_jax(lambda own, x, state: function(x, state, own), arrays, seq, Style(step, batch_first))
 
-    if ways:
-        return adapter(layer_of, of_yours(config, ways, layout), take)
-    return adapter(sequence_of, lambda seq: layout if whose(seq, config) else None, take)
+    return adapter(layer_of if ways else sequence_of, of_yours(config, layout, ways), take)
 
 
 def jax_and_numpy() -> tuple[Any, Any]:

@@ -21,10 +21,10 @@ from ortho_ref.adapters.sequence import (
     in_numpy,
     left_out,
     loss_of,
+    of_yours,
     one_cell,
     sequence_or_layer,
     states_of,
-    whose,
 )
 from ortho_ref.adapters.torch import required
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
@@ -92,7 +92,7 @@ def from_keras(
     def bind(seq: Sequence, arrays: Any) -> Bound:
         return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
 
-    return _adapter(lambda seq: layout if isinstance(seq, Sequence) and whose(seq, config) else None, bind, keras)
+    return _adapter(of_yours(config, layout), bind, keras)
 
 
 def _known(target: Any, keras: Any) -> str | None:

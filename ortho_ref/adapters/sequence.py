@@ -65,6 +65,7 @@ class Style(NamedTuple):
 
     step: bool = False  # whether it is one step, x (B, m)
     batch_first: bool = False  # whether x is (B, T, m) and what it returns alike
+    state: bool = True  # whether it takes an initial state
 
 
 def sequence_of(case: Any) -> Sequence | None:
@@ -126,12 +127,9 @@ def states_of(
         return _read(given, seq, steps, library.swap if style.batch_first else _same)
 
     every, last = run(x, start, len(seq.x))
-    if len(every) < len(seq.names) and seq.kind == "cell":  # c of the last step alone: a second run, step by step
-        state, steps = start, []
-        for t in range(len(seq.x)):
-            state = tuple(run(x[t : t + 1], state, 1)[1])
-            steps.append(state[1])
-        every.append(library.stack(steps))
+    if len(every) < len(seq.names) and seq.kind == "cell":  # c of the last step alone: once more for every step
+        ends = [run(x[:t], start, t)[1][1] for t in range(1, len(seq.x))]
+        every.append(library.stack([*ends, last[1]]))
     return every, last
 
 
@@ -316,13 +314,17 @@ def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
 
 
 def of_yours(
-    config: Mapping[str, Any], ways: tuple[Direction, ...], layout: Layout
-) -> Callable[[Layer], Layout | None]:
-    """What an implementation of several layers supports: cases of as many, without padding, with h0."""
+    config: Mapping[str, Any], layout: Layout, ways: tuple[Direction, ...] = (), state: bool = True
+) -> Callable[[Sequence | Layer], Layout | None]:
+    """What an implementation of a user's supports: cases of its cell and as many layers, without padding, with h0.
 
-    def supports(layer: Layer) -> Layout | None:
-        own = layer.config == config and layer.ways == ways and layer.start and layer.padding is None
-        return layout if own and (layer.bias, layer.kept) == (layout.bias, layout.kept) else None
+    One that takes no initial state ignores it, and supports those that have none too.
+    """
+
+    def supports(seq: Sequence | Layer) -> Layout | None:
+        given = seq.state if isinstance(seq, Sequence) else bool(seq.start)
+        same = dict(seq.config) == dict(config) and getattr(seq, "ways", ()) == ways
+        return layout if same and (given or not state) and seq.padding is None else None
 
     return supports
 
@@ -331,8 +333,3 @@ def left_out(why: str, **given: Any) -> None:
     """TypeError for what is given and is known already."""
     if extra := [name for name, value in given.items() if value is not None]:
         raise TypeError(f"{why}; leave out {', '.join(extra)}")
-
-
-def whose(seq: Sequence, config: Mapping[str, Any]) -> bool:
-    """Whether a sequence is of that cell, with those options, and needs no more than (x, h0)."""
-    return dict(seq.config) == dict(config) and seq.usual

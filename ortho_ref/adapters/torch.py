@@ -1,7 +1,9 @@
 """PyTorch: its own recurrent layers and cells, modules and functions of a user's; gradients by autograd."""
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,6 @@ from ortho_ref.adapters.sequence import (
     sequence_of,
     states_of,
     ways_of,
-    whose,
 )
 from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
@@ -73,7 +74,8 @@ def from_torch(
     bidirectional : bool
         Whether these have two directions, of the same layer one after the other in h0.
     call : callable, optional
-        How a module of yours is called, call(module, x, state); module(x, state) unless given.
+        How a module of yours is called, call(module, x, state); module(x, state) unless given.  Where it takes no
+        state, call(module, x) or module(x), the answers are those of h0 = 0.
     device : torch.device or str, optional
         Where it runs; an instance's own unless given, else the CPU.
 
@@ -108,38 +110,62 @@ def from_torch(
     config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
 
-    def supports(seq: Sequence) -> Layout | None:
-        return layout if whose(seq, config) else None
-
     if _makes_modules(target, torch):
         if weights is None:
             raise TypeError(
                 "from_torch of a module needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
             )
         where = "cpu" if device is None else device
-        bind = _bound_to_modules(target, call, layout, where, torch)
-        if ways:
-            return _adapter(layer_of, of_yours(config, ways, layout), bind, style, where, torch)
-        return _adapter(sequence_of, supports, bind, style, where, torch)
+        style = style._replace(state=_takes_state(target, call, step))
+        bind = _bound_to_modules(target, call, layout, style, where, torch)
+        supports = of_yours(config, layout, ways, style.state)
+        run = _adapter(layer_of if ways else sequence_of, supports, bind, style, where, torch)
+        return OfCell(run, config["cell"], () if style.state else ("h0-ignored", "layer-h0-ignored"))
     left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
 
     def bind_function(seq: Sequence, arrays: Any) -> Bound:
         own = {name: _tensor(a, seq, torch, device).requires_grad_() for name, a in arrays.items()}
         return Bound(lambda x, state: target(x, state, own), own)
 
-    return _adapter(sequence_of, supports, bind_function, style, device, torch)
+    run = _adapter(sequence_of, of_yours(config, layout), bind_function, style, device, torch)
+    return OfCell(run, config["cell"])
+
+
+def _takes_state(make: Any, call: Callable[..., Any] | None, step: bool) -> bool:
+    """Whether a module of a user's takes (x, h0), or x alone; TypeError where it takes neither."""
+    module = call or type(make(*_TRIAL)).forward
+    needed, most = required(module), taken(module)
+    before = "call(module, " if call else f"{type(make(*_TRIAL)).__name__}.forward("
+    if needed is None or most is None:
+        return True
+    if needed > 3 or most < 2:
+        raise TypeError(
+            f"{before}...) takes {needed - 1} arguments; it is called (x, h0), or (x) where there is no initial state: "
+            "call= can say how, call=lambda module, x, h0: ..."
+        )
+    if step and most == 2:
+        raise TypeError(f"{before}x) takes no state, which step=True has to be given; leave step out, or take (x, h)")
+    return most > 2
 
 
 def _bound_to_modules(
-    make: Any, call: Callable[..., Any] | None, layout: WeightMap, device: Any, torch: Any
+    make: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
 ) -> Callable[[Any, Any], Bound]:
     """How a module of a user's gets its weights; what does not fit is said now."""
-    _loaded(make(*_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)), torch, torch.float64, "cpu")
+    arrays = layout.to_framework(layout.zeros(*_TRIAL))
+    try:
+        _loaded(make(*_TRIAL), arrays, torch, torch.float64, "cpu")
+    except ValueError as error:
+        with contextlib.suppress(Exception):
+            _loaded(make(*reversed(_TRIAL)), arrays, torch, torch.float64, "cpu")
+            error.args = (f"{error}; made of (hidden_size, input_size) it fits: give lambda m, n: ...(n, m)",)
+        raise
 
     def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
         module = make(*seq.sizes)
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
-        return Bound(module if call is None else lambda x, state: call(module, x, state), own)
+        called = module if call is None else partial(call, module)
+        return Bound(called if style.state else lambda x, state: called(x), own)
 
     return bind
 
@@ -178,6 +204,14 @@ def required(function: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def taken(function: Any) -> int | None:
+    """How many arguments a function can be given; None for any number."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 class _Known:

@@ -16,6 +16,7 @@ from ortho_ref import adapters, converters, models, scan
 from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter
 from ortho_ref.conformance import check
+from ortho_ref.conformance.findings import findings
 
 ROOT = Path(__file__).parent.parent.parent
 GRU = converters.config_of("gru")
@@ -181,6 +182,43 @@ class TestTorch:
         found = report[report.index("[1] Your outputs") : report.index("\n\n0 passed, 12 failed")]
         assert "reset gate applied after U_c" in found
         assert found in Path("docs/site/index.md").read_text(), "the front page shows another report"
+
+    def test_a_module_without_initial_state(self):
+        """forward(x), call(module, x), a call that ignores h0: the answers of h0 = 0, which the report says."""
+        nn = self.torch.nn
+
+        class Mine(nn.Module):
+            def __init__(self, m, n):
+                super().__init__()
+                self.rnn = nn.LSTM(m, n)
+
+            def forward(self, x):
+                return self.rnn(x)
+
+        weights = {f"rnn.weight_{k}h_l0": [f"{w}_{gate}" for gate in "ifgo"] for k, w in (("i", "W"), ("h", "U"))}
+        weights |= {"rnn.bias_ih_l0": ["b_i", "b_f", "b_g", "b_o"], "rnn.bias_hh_l0": ["0"] * 4}
+        for call in (None, lambda module, x: module(x)):
+            run = adapters.from_torch(Mine, cell="lstm", weights=weights, call=call)
+            report = check(run, ["cell/lstm*", "layer/lstm/*"])
+            assert (report.ok, report.counts["passed"]) == (True, 16)
+            assert "Assumed: h0-ignored" in str(report)
+        run = adapters.from_torch(Mine, cell="lstm", weights=weights, call=lambda module, x, h0: module(x))
+        assert check(run, "cell/lstm*", assume="h0-ignored").counts["passed"] == 13
+        assert [own.says for own in findings(check(run, "cell/lstm*").results)] == [
+            "your outputs equal lstm with h_0 = 0: the initial state is not taken"
+        ]
+        with pytest.raises(TypeError, match=r"Mine.forward\(x\) takes no state, which step=True has to be given"):
+            adapters.from_torch(Mine, cell="lstm", weights=weights, step=True)
+        with pytest.raises(TypeError, match=r"call\(module, ...\) takes 3 arguments; it is called \(x, h0\), or \(x\)"):
+            adapters.from_torch(Mine, cell="lstm", weights=weights, call=lambda module, x, h, more: module(x))
+        with pytest.raises(ValueError, match=r"made of \(hidden_size, input_size\) it fits"):
+            adapters.from_torch(lambda m, n: Mine(n, m), cell="lstm", weights=weights)
+
+    def test_what_is_no_adapter_yet(self):
+        """A class or module of the framework: the function that makes an adapter of it."""
+        for run in (self.torch.nn.GRU, self.torch.nn.GRU(3, 4)):
+            with pytest.raises(TypeError, match=r"GRU; it becomes a run\(case\) by ortho_ref.adapters.from_torch"):
+                check(run, "cell/gru*")
 
     def test_wiring_that_does_not_fit(self):
         """Said before the first case, with the name, the shape, what there is."""

@@ -228,4 +228,8 @@ def _rolled(case: Case) -> Arrays:
     return {"x": (case.inputs["x"] + 1) % columns}
 
 
-M("h0-ignored", "h_0 = 0", sequence(), read_as(nothing, nothing, "h0", "c0"))
+@named("h0-ignored", "h_0 = 0: the initial state is not taken", sequence())
+def _without_start(case: Case, base: Base) -> Arrays:
+    found = read_as(nothing, nothing, "h0", "c0")(case, base)
+    starts = {name: case.inputs[f"{name}0"][None] for name in ("h", "c") if name in found}
+    return found | {name: np.concatenate([start, found[name][1:]]) for name, start in starts.items()}

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from ortho_ref.conformance.running.implementation import Run, said
+from ortho_ref.conformance.running.implementation import Run, check_run, said
 from ortho_ref.own_file import module_of, on_path
 
 
@@ -27,9 +27,14 @@ def load_adapter(name: str) -> Run:
         There is none; whatever the module raises while it is loaded is passed on in the message.
     """
     run = getattr(load_module(name), "run", None)
-    if not callable(run):
+    if run is None:
         raise ValueError(f"adapter is {name}, which has no function run(case)")
-    return run
+    try:
+        check_run(run)
+    except TypeError as error:
+        raise ValueError(f"adapter is {name}: {error}") from None
+    checked: Run = run
+    return checked
 
 
 def load_module(name: str) -> ModuleType:

@@ -52,6 +52,7 @@ class Apart(Elsewhere):
         self.name, self.file = adapter, Path(adapter)
         self._lost: dict[str, int] = {}  # kind -> cases in a row
         self._process: _Process | None = _Process(adapter, timeout, what)
+        self.cell, self.assumes = self._process.known
 
     def __enter__(self) -> "Apart":
         """Itself, its process started."""
@@ -119,7 +120,8 @@ class _Process:
             self._folder.cleanup()
             raise
         try:
-            problem = self._answer(max(timeout, LOADING))[1]["said"]
+            loaded = self._answer(max(timeout, LOADING))[1]
+            problem, self.known = loaded["said"], (loaded.get("cell", ""), tuple(loaded.get("assumes", ())))
         except Broken as error:
             problem = f"adapter is {adapter}, which cannot be loaded: its process {error}"
         except BaseException:

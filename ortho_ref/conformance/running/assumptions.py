@@ -28,7 +28,7 @@ from ortho_ref.conformance.mistakes import MISTAKES
 _ORDERS = 120
 
 
-def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[Assumed, ...]]:
+def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> tuple[list[Vector], tuple[Assumed, ...]]:
     """Cases with the answers that an implementation with known departures gives.
 
     Parameters
@@ -37,6 +37,8 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
         The cases, with the answers that the kit ships.
     assume : str, sequence of str or mapping of str to str, or None
         As for `check`.
+    own : sequence of str
+        What the implementation says of itself; told where it matters.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
     ValueError
         A name that is no mistake's, or twice; a file that is no such list; departures that do not go together.
     """
-    reasons = _reasons(assume)
+    reasons = dict.fromkeys(own, "") | _reasons(assume)
     named = {mistake.name: mistake for mistake in MISTAKES}
     for name in reasons:
         if name not in named:
@@ -60,7 +62,11 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]
     changed = {name: tuple(v.id for v in vectors if name in _names(v)) for name in reasons}
-    told = tuple(Assumed(m.name, m.says, reasons[m.name], changed[m.name]) for m in assumed)
+    told = tuple(
+        Assumed(m.name, m.says, reasons[m.name], changed[m.name])
+        for m in assumed
+        if changed[m.name] or m.name not in own
+    )
     return vectors, told
 
 

@@ -19,7 +19,7 @@ from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.running import apart, programs
 from ortho_ref.conformance.running.adapters import load_adapter
 from ortho_ref.conformance.running.asking import ask
-from ortho_ref.conformance.running.implementation import Broken, Raised, Run, said
+from ortho_ref.conformance.running.implementation import Broken, OfCell, Raised, Run, said
 from ortho_ref.conformance.running.outputs import NoArray
 
 
@@ -46,7 +46,8 @@ def main(adapter: str, folder: Path, what: str) -> None:
     except BaseException as error:
         _say(folder, 0, apart.BROKEN, f"adapter is {adapter}, which cannot be loaded: {said(error)}")
         return
-    _say(folder, 0, apart.GIVEN)
+    known = (run.cell, run.assumes) if isinstance(run, OfCell) else ("", ())
+    _say(folder, 0, apart.GIVEN, cell=known[0], assumes=known[1])
     while True:
         number += 1
         while not (path := folder / f"{number}.case").exists():
@@ -86,8 +87,9 @@ def _say(
     traceback: str = "",
     no_arrays: dict[str, str] | None = None,
     arrays: dict[str, np.ndarray] | None = None,
+    **more: Any,
 ) -> None:
-    about = {"status": status, "said": said, "place": place, "traceback": traceback}
+    about = {"status": status, "said": said, "place": place, "traceback": traceback, **more}
     data = programs.answer_file(arrays or {}, about | {"no_arrays": no_arrays or {}})
     programs.write_whole(folder / f"{number}.answer", data)
 

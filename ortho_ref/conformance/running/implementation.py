@@ -8,6 +8,7 @@ from os import sep
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ortho_ref.boundary import kind_of
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.terminal import cut
 
@@ -22,6 +23,20 @@ _LIBRARIES = tuple(sysconfig.get_path(name) + sep for name in ("stdlib", "platst
 
 #: Takes a case, gives a dict of arrays, or None where it does not support it.
 Run: TypeAlias = Callable[[Case], Any]
+#: Libraries whose modules and layers `ortho_ref.adapters` makes a `Run` of.
+_ADAPTED = ("torch", "keras", "flax", "equinox")
+
+
+def check_run(run: Any) -> None:
+    """TypeError for what cannot be a `Run`: no function, a class, a framework's module or layer."""
+    kind = run if isinstance(run, type) else type(run)
+    for base in kind.__mro__:
+        if (library := base.__module__.partition(".")[0]) in _ADAPTED:
+            name = kind.__name__ if isinstance(run, type) else f"a {kind.__name__}"
+            raise TypeError(f"run is {name}; it becomes a run(case) by ortho_ref.adapters.from_{library}")
+    if isinstance(run, type) or not callable(run):
+        what = f"the class {kind.__name__}" if isinstance(run, type) else kind_of(run)
+        raise TypeError(f"run is {what}; allowed: a function run(case), which gives a dict of arrays, or None")
 
 
 class Elsewhere(ABC):
@@ -35,11 +50,15 @@ class Elsewhere(ABC):
         How it was given.
     file : Path or None
         What it is read from, where that is known.
+    cell, assumes
+        As of `OfCell`.
     """
 
     fresh: bool = False
     name: str
     file: Path | None
+    cell: str = ""
+    assumes: tuple[str, ...] = ()
 
     @abstractmethod
     def __call__(self, case: Case) -> Any:
@@ -55,10 +74,12 @@ class OfCell:
         The implementation.
     cell : str
         "gru_reset_after".
+    assumes : tuple of str
+        Departures that are assumed without being asked for: "h0-ignored" of one that takes no initial state.
     """
 
-    def __init__(self, run: Run, cell: str) -> None:
-        self._run, self.cell = run, cell
+    def __init__(self, run: Run, cell: str, assumes: tuple[str, ...] = ()) -> None:
+        self._run, self.cell, self.assumes = run, cell, assumes
 
     def __call__(self, case: Case) -> Any:
         """What `Run` gives."""

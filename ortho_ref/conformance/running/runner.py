@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ortho_ref.boundary import kind_of, not_among
+from ortho_ref.boundary import not_among
 from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Vector
 from ortho_ref.conformance.cases.case_files import select, vectors
 from ortho_ref.conformance.cases.forward import forward_of, has_forward
@@ -23,7 +23,7 @@ from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
 from ortho_ref.conformance.running.asking import ask
-from ortho_ref.conformance.running.implementation import Elsewhere, OfCell, Raised, Run
+from ortho_ref.conformance.running.implementation import Elsewhere, OfCell, Raised, Run, check_run
 from ortho_ref.conformance.running.origin import Origin
 from ortho_ref.conformance.running.outputs import NoArray, Outputs
 from ortho_ref.conformance.running.sizes import sizes_told
@@ -74,8 +74,6 @@ def check(
         that are none, or do not go together.
     """
     chosen = select(only)
-    if not callable(run):
-        raise TypeError(f"run is {kind_of(run)}; allowed: a function run(case), which gives a dict of arrays, or None")
     return check_vectors(
         run, chosen, dtype, allow_partial=allow_partial, forward=forward, progress=progress, assume=assume
     )
@@ -117,9 +115,12 @@ def check_vectors(
 
     Raises
     ------
+    TypeError
+        An implementation that is no function.
     ValueError
         Another dtype, or departures that are none, or do not go together.
     """
+    check_run(run)
     allowed = (*DTYPES, *HALF) if forward else DTYPES
     if dtype not in allowed:
         more = "" if forward or dtype not in HALF else "; of the forward pass alone this one too"
@@ -130,7 +131,7 @@ def check_vectors(
     from ortho_ref.conformance.diagnosis import diagnose
     from ortho_ref.conformance.running.assumptions import held
 
-    chosen, assumed = held(chosen, assume)
+    chosen, assumed = held(chosen, assume, run.assumes if isinstance(run, OfCell | Elsewhere) else ())
     results, given, origin = [], {}, Origin.begun(run)
     for vector in chosen:
         before = time.perf_counter()
@@ -198,7 +199,7 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     except BaseException as error:
         return _failed(vector, error), {}
     if outputs is None:
-        own = run.cell if isinstance(run, OfCell) and vector.case.kind in ("cell", "layer") else ""
+        own = run.cell if isinstance(run, OfCell | Elsewhere) and vector.case.kind in ("cell", "layer") else ""
         other = own if own != vector.case.config.get("cell") else ""
         return Result(vector.id, UNSUPPORTED, message=f"it is {other}" if other else ""), {}
     result, known = _compared(vector, outputs, dtype)

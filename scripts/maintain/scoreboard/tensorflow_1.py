@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.adapters.sequence import Taken, outputs_of, sequence_of, whose
+from ortho_ref.adapters.sequence import Taken, of_yours, outputs_of, sequence_of
 from ortho_ref.adapters.weight_map import Spec, WeightMap
 from ortho_ref.converters.config import config_of
 
@@ -41,9 +41,9 @@ def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callab
     import tensorflow as tf
 
     config, seq = config_of(cell), sequence_of(case)
-    if seq is None or seq.dtype != "float32" or not whose(seq, config):
-        return None
     layout = WeightMap(weights, config)
+    if seq is None or seq.dtype != "float32" or of_yours(config, layout)(seq) is None:
+        return None
     arrays = layout.to_framework(seq.weights)
     with tf.Graph().as_default(), tf.Session() as session:
         xs, start = [tf.constant(x) for x in seq.x], tf.constant(seq.start[0])
