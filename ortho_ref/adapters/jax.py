@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.adapters.layers import Layer, layer_of
+from ortho_ref.adapters.linear import is_recurrence, linear_adapter
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
@@ -43,9 +44,10 @@ def from_jax(
     ----------
     function : callable
         function(x, h0, weights) -> h: x (T, B, m), h0 (B, n), h (T, B, n), weights a dict; of an LSTM h0 is the pair
-        (h0, c0), and it returns (h, c) or (h, (h_T, c_T)).
+        (h0, c0), and it returns (h, c) or (h, (h_T, c_T)).  Of a linear recurrence function(x, config) -> {"o": ...,
+        "S_T": ...}, as for `from_torch`.
     cell : str or mapping
-        Which cell it is: a cell's or model's name, or a config.
+        Which cell it is: a cell's or model's name, or a config; or a linear recurrence, "kda".
     weights : mapping, optional
         The function's weight -> the kit's weights that it is made of; unless given they are the kit's.
     step : bool
@@ -75,12 +77,31 @@ def from_jax(
     if not callable(function):
         raise TypeError(f"function is {function!r}; allowed: a function (x, h0, weights)")
     ways = ways_of(layers, bidirectional)
+    if is_recurrence(cell):
+        return linear_adapter(function, str(cell), _taken_linear)
     config, layout = one_cell(cell, weights, "from_jax", ways)
 
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         return taken_by_jax(lambda own, x, state: function(x, state, own), arrays, seq, Style(step, batch_first))
 
     return adapter(layer_of if ways else sequence_of, of_yours(config, layout, ways), take)
+
+
+def _taken_linear(forward: Any, inputs: Any, upstream: Any, wanted: list[str], case: Any) -> Any:
+    """What a linear recurrence gave, and the gradients by jax.grad."""
+    jax, jnp = jax_and_numpy()
+    rest = {name: a for name, a in inputs.items() if name not in wanted}
+
+    def loss(own: Any) -> Any:
+        found = forward({**{name: jnp.asarray(a) for name, a in rest.items()}, **own})
+        return None if found is None else (sum(jnp.sum(upstream[n] * a) for n, a in found.items()), found)
+
+    with precision(case.dtype):
+        own = {name: jnp.asarray(inputs[name]) for name in wanted}
+        if jax.eval_shape(loss, own) is None:
+            return None
+        gradients, found = jax.grad(loss, has_aux=True)(own)
+        return jax.tree.map(np.asarray, (found, gradients))
 
 
 def jax_and_numpy() -> tuple[Any, Any]:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref import models
+from ortho_ref.adapters.starting_linear import starting_linear
 from ortho_ref.boundary import not_among
 from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.conformance.linear.table import RECURRENCES
 from ortho_ref.converters.config import config_of
 
 _PHI = {
@@ -270,8 +272,10 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     """The text of an adapter to begin from, in a `file` of that name; ValueError for another framework or cell."""
     if framework not in FRAMEWORKS:
         raise ValueError(not_among("framework", framework, FRAMEWORKS))
+    if cell in RECURRENCES:
+        return starting_linear(framework, cell, file)
     if cell not in cells():
-        raise ValueError(not_among("cell", cell, cells(), str))
+        raise ValueError(not_among("cell", cell, [*cells(), *RECURRENCES], str))
     config, pair = config_of(cell), config_of(cell)["cell"] == "lstm"
     body = _STEPS[config["cell"]](config)
     new = "h, c" if pair else "h"

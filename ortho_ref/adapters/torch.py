@@ -10,6 +10,7 @@ import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of
+from ortho_ref.adapters.linear import is_recurrence, linear_adapter
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
@@ -57,9 +58,10 @@ def from_torch(
         among them: nothing more is needed.  A module class of yours, or a function of two arguments that makes one,
         (input_size, hidden_size): with `cell` and `weights`.  Or a function of three, the forward pass (x, h0,
         weights): with `cell`.  h0 is (B, n), of an LSTM the pair (h0, c0); it returns h (T, B, n), of an LSTM (h, c)
-        or, as PyTorch, (h, (h_T, c_T)).
+        or, as PyTorch, (h, (h_T, c_T)).  Of a linear recurrence the function is of two, (x, config): x has the case's
+        inputs by name, {"q": (T, B, H, K), ...}; it returns {"o": ..., "S_T": ...}, or None for what it has not.
     cell : str or mapping, optional
-        Which cell it is: a cell's or model's name, or a config.
+        Which cell it is: a cell's or model's name, or a config; or a linear recurrence, "kda".
     weights : mapping, optional
         The module's parameter, or the function's weight -> the kit's weights that it is made of; unless given they are
         the kit's.
@@ -107,6 +109,9 @@ def from_torch(
         left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
     ways = ways_of(layers, bidirectional)
+    if is_recurrence(cell):
+        left_out("a linear recurrence is a function (x, config)", weights=weights, call=call, layers=layers)
+        return linear_adapter(target, str(cell), partial(_taken_linear, torch, device))
     config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
 
@@ -129,6 +134,21 @@ def from_torch(
 
     run = _adapter(sequence_of, of_yours(config, layout), bind_function, style, device, torch)
     return OfCell(run, config["cell"])
+
+
+def _taken_linear(
+    torch: Any, device: Any, forward: Any, inputs: Any, upstream: Any, wanted: list[str], case: Any
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+    """What a linear recurrence gave, and autograd's gradients; none by what it does not depend on."""
+    x = {name: torch.tensor(a, device=device) for name, a in inputs.items()}
+    found = forward({name: a.requires_grad_(a.is_floating_point()) for name, a in x.items()})
+    if found is None:
+        return None
+    loss = sum((torch.tensor(upstream[name], device=device) * a).sum() for name, a in found.items())
+    leaves = [x[name] for name in wanted]
+    gradients = torch.autograd.grad(loss, leaves, allow_unused=True) if leaves else ()
+    taken = {name: _numpy(a) for name, a in zip(wanted, gradients, strict=True) if a is not None}
+    return {name: _numpy(a) for name, a in found.items()}, taken
 
 
 def _takes_state(make: Any, call: Callable[..., Any] | None, step: bool) -> bool:

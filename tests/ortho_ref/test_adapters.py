@@ -1,7 +1,5 @@
 """The framework adapters without a framework: the table of weights, what `new` writes, what is missing."""
 
-import importlib.util
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -15,6 +13,7 @@ from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.cells.by_name import by_name
 from ortho_ref.conformance import check, load_adapter
 from ortho_ref.conformance.__main__ import main
+from ortho_ref.conformance.linear.table import RECURRENCES
 
 GRU = converters.config_of("gru")
 NAMES = [f"{kind}_{gate}" for gate in "ruc" for kind in "WUb"]
@@ -178,7 +177,7 @@ def test_starting_points_in_numpy_run_and_are_right(cell, tmp_path):
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_starting_points_are_tidy(framework):
     """They compile, their lines fit, and the command names the file."""
-    for cell in cells():
+    for cell in (*cells(), *(RECURRENCES if framework in ("torch", "jax") else ())):
         text = starting_point(framework, cell, "my cell.py")
         compile(text, "mine.py", "exec")
         assert max(map(len, text.splitlines())) <= 120
@@ -190,6 +189,7 @@ BAD = {
     "--torch lstm --out {mine}": "which exists; allowed: a file that does not",
     "--torch gru-torch": "cell is 'gru-torch' (did you mean 'gru-modrelu'?); allowed: elman, ",
     "--torch urnn": "cell is 'urnn' (did you mean 'rnn'?); allowed: ",
+    "--keras kda": "--keras: kda is a linear recurrence; allowed: --torch, --jax",
     "--torch gru --jax gru": "not allowed with",
     "--torch gru --out {folder}/no/mine.py": ", which cannot be written",
 }
@@ -208,20 +208,3 @@ def test_new_on_the_command_line(tmp_path, capsys):
         assert ended.value.code == 2
         assert message in capsys.readouterr().err
     assert path.read_text() == before
-
-
-@pytest.mark.parametrize("framework", ["torch", "jax", "keras", "flax", "equinox"])
-def test_starting_points_in_frameworks_run_and_are_right(framework, tmp_path):
-    """One cell of each kind; one by the command in the file."""
-    if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed")
-    dtype = "float32" if framework == "keras" else "float64"
-    for cell in ("irnn", "fastrnn", "nc-gru", "gru-cudnn", "lstm"):
-        path, only = tmp_path / f"{cell}.py", f"cell/{converters.config_of(cell)['cell']}*"
-        path.write_text(starting_point(framework, cell, path.name))
-        if cell != "lstm":
-            assert check(load_adapter(str(path)), only, dtype).ok, cell
-            continue
-        command = [sys.executable, "-m", "ortho_ref.conformance", "run", "--adapter", str(path), "--only", only]
-        done = subprocess.run([*command, "--dtype", dtype], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr

@@ -27,12 +27,12 @@ def load_adapter(name: str) -> Run:
         There is none; whatever the module raises while it is loaded is passed on in the message.
     """
     run = getattr(load_module(name), "run", None)
-    if run is None:
+    if not callable(run):
         raise ValueError(f"adapter is {name}, which has no function run(case)")
     try:
         check_run(run)
     except TypeError as error:
-        raise ValueError(f"adapter is {name}: {error}") from None
+        raise ValueError(f"adapter is {name}, which has none: {error}") from None
     checked: Run = run
     return checked
 

@@ -8,7 +8,7 @@ from os import sep
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ortho_ref.boundary import kind_of
+from ortho_ref.boundary import kind_of, with_article
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.terminal import cut
 
@@ -32,7 +32,7 @@ def check_run(run: Any) -> None:
     kind = run if isinstance(run, type) else type(run)
     for base in kind.__mro__:
         if (library := base.__module__.partition(".")[0]) in _ADAPTED:
-            name = kind.__name__ if isinstance(run, type) else f"a {kind.__name__}"
+            name = kind.__name__ if isinstance(run, type) else with_article(kind.__name__)
             raise TypeError(f"run is {name}; it becomes a run(case) by ortho_ref.adapters.from_{library}")
     if isinstance(run, type) or not callable(run):
         what = f"the class {kind.__name__}" if isinstance(run, type) else kind_of(run)

@@ -199,8 +199,9 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     except BaseException as error:
         return _failed(vector, error), {}
     if outputs is None:
-        own = run.cell if isinstance(run, OfCell | Elsewhere) and vector.case.kind in ("cell", "layer") else ""
-        other = own if own != vector.case.config.get("cell") else ""
+        asked = vector.case.config.get("cell") or vector.case.config.get("recurrence")
+        own = run.cell if isinstance(run, OfCell | Elsewhere) and asked else ""
+        other = own if own != asked else ""
         return Result(vector.id, UNSUPPORTED, message=f"it is {other}" if other else ""), {}
     result, known = _compared(vector, outputs, dtype)
     if not result.outputs or (isinstance(run, Elsewhere) and run.fresh) or vector.case.kind == "initial":

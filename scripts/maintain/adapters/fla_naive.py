@@ -9,11 +9,8 @@ import os
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
-import numpy as np
-
-from ortho_ref.conformance import Case
-from scripts.maintain.scoreboard.by_autograd import by_autograd, chunk
-from scripts.maintain.scoreboard.sources import checkout
+from ortho_ref.adapters import either, from_torch
+from scripts.maintain.scoreboard.sources import checkout, chunk
 
 ROOT = checkout("fla-org/flash-linear-attention", "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89")
 FORM = os.environ.get("FLA_DPLR", "recurrence")
@@ -29,13 +26,15 @@ def _naive(folder: str) -> Any:
 DPLR, DELTA_PRODUCT = _naive("generalized_delta_rule/dplr"), _naive("gated_delta_product")
 
 
-def _unit(case: Case, a: Any) -> Any:
-    return a / (a.square().sum(-1, keepdim=True) + case.config["eps"]).sqrt() if case.config["normalise"] else a
+def _unit(config: dict[str, Any], a: Any) -> Any:
+    return a / (a.square().sum(-1, keepdim=True) + config["eps"]).sqrt() if config["normalise"] else a
 
 
-def _rwkv7(case: Case, x: dict[str, Any]) -> dict[str, Any]:
+def _rwkv7(x: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
     """(B, H, T, K)."""
-    kappa = _unit(case, x["kappa"])
+    if config["resets"]:
+        return None
+    kappa = _unit(config, x["kappa"])
     q = x["r"] * x["r"].shape[-1] ** 0.5
     arrays = (a.movedim(0, 2) for a in (q, x["k"], x["v"], -kappa, x["a"] * kappa, x["w"]))
     sizes = {"chunk_size": chunk(len(q))} if FORM == "chunkwise" else {}
@@ -43,9 +42,11 @@ def _rwkv7(case: Case, x: dict[str, Any]) -> dict[str, Any]:
     return {"o": o.movedim(2, 0), "S_T": S}
 
 
-def _delta_product(case: Case, x: dict[str, Any]) -> dict[str, Any]:
+def _delta_product(x: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
     """(B, T, H, K), the writes of a step one after the other on the axis of time."""
-    q, k = _unit(case, x["q"]) * case.config["scale"], _unit(case, x["k"])
+    if config["resets"]:
+        return None
+    q, k = _unit(config, x["q"]) * config["scale"], _unit(config, x["k"])
     k, v, beta = (a.flatten(0, 1).transpose(0, 1) for a in (k, x["v"], x["beta"]))
     q, g = q.transpose(0, 1), x["g"].transpose(0, 1)
     o, S = DELTA_PRODUCT.naive_recurrent_gated_delta_product(
@@ -54,7 +55,4 @@ def _delta_product(case: Case, x: dict[str, Any]) -> dict[str, Any]:
     return {"o": o.transpose(0, 1), "S_T": S}
 
 
-def run(case: Case) -> dict[str, np.ndarray] | None:
-    """What case.config["recurrence"] says, under autograd."""
-    own = {"rwkv7": _rwkv7, "delta_product": _delta_product}.get(case.config.get("recurrence", ""))
-    return None if own is None or case.config["resets"] else by_autograd(case, lambda x: own(case, x))
+run = either(from_torch(_rwkv7, cell="rwkv7"), from_torch(_delta_product, cell="delta_product"))

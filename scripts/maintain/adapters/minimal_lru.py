@@ -10,8 +10,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from ortho_ref.adapters.jax import precision
-from ortho_ref.conformance import Case
+from ortho_ref.adapters import from_jax
 from scripts.maintain.scoreboard.sources import importable
 
 importable("NicolasZucchet/minimal-LRU", "bbd71b1104c399ec0d13819527d791949e66f599")
@@ -19,34 +18,23 @@ importable("NicolasZucchet/minimal-LRU", "bbd71b1104c399ec0d13819527d791949e66f5
 from lru.model import LRU
 
 
-def run(case: Case) -> dict[str, np.ndarray] | None:
+def _forward(x: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
     """Of complex arrays as real ones, so that the gradients are the kit's."""
-    if case.config.get("recurrence") != "lru" or case.config["gamma"] != "learned" or case.config["resets"]:
+    if config["gamma"] != "learned" or config["resets"]:
         return None
-    given = case.inputs
-    T, B, n, _ = given["u"].shape
+    T, B, n, _ = x["u"].shape
     one, zero = np.eye(n), np.zeros((n, n))
-    plain = {"B_re": np.hstack([one, zero]), "B_im": np.hstack([zero, one]), "D": np.zeros(2 * n)}
-    plain |= {"C_re": np.vstack([one, zero]), "C_im": np.vstack([zero, -one])}
+    weights = {"B_re": np.hstack([one, zero]), "B_im": np.hstack([zero, one]), "D": np.zeros(2 * n)}
+    weights |= {"C_re": np.vstack([one, zero]), "C_im": np.vstack([zero, -one])}
+    weights |= {name: x[name] for name in ("nu_log", "theta_log", "gamma_log")}
+    u = x["u"]
+    if "x0" in x:
+        u = jnp.concatenate([x["x0"][None] / jnp.exp(x["gamma_log"])[:, None], u])
+    u = jnp.moveaxis(u, -1, -2).reshape(*u.shape[:-2], 2 * n)  # side by side
+    layer = LRU(d_hidden=n, d_model=2 * n)
+    every = jax.vmap(lambda u: layer.apply({"params": weights}, u), 1, 1)(u)[-T:]
+    every = jnp.moveaxis(every.reshape(T, B, 2, n), 2, 3)
+    return {"o": every, "x_T": every[-1]}
 
-    def side_by_side(a: Any) -> Any:
-        return jnp.moveaxis(a, -1, -2).reshape(*a.shape[:-2], 2 * n)
 
-    def states(own: Any) -> Any:
-        u = own["u"]
-        if "x0" in own:
-            u = jnp.concatenate([own["x0"][None] / jnp.exp(own["gamma_log"])[:, None], u])
-        weights = plain | {name: own[name] for name in ("nu_log", "theta_log", "gamma_log")}
-        layer = LRU(d_hidden=n, d_model=2 * n)
-        x = jax.vmap(lambda u: layer.apply({"params": weights}, u), 1, 1)(side_by_side(u))[-T:]
-        return jnp.moveaxis(x.reshape(T, B, 2, n), 2, 3)
-
-    def loss(own: Any) -> Any:
-        x = states(own)
-        return jnp.sum(given["do"] * x) + jnp.sum(given["dx_T"] * x[-1]), x
-
-    names = [name.removeprefix("d_") for name in case.outputs if name.startswith("d_")]
-    with precision(case.dtype):
-        gradients, x = jax.grad(loss, has_aux=True)({name: jnp.asarray(given[name]) for name in names})
-        found = {"o": x, "x_T": x[-1]} | {f"d_{name}": a for name, a in gradients.items()}
-        return {name: np.asarray(a) for name, a in found.items()}
+run = from_jax(_forward, cell="lru")

@@ -7,12 +7,10 @@ whatever they are given, and know no resets.
 import os
 from typing import Any
 
-import numpy as np
 from transformers.models.kimi_linear import modeling_kimi_linear as kimi
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen
 
-from ortho_ref.conformance import Case
-from scripts.maintain.scoreboard.by_autograd import by_autograd
+from ortho_ref.adapters import either, from_torch
 
 FORMS: dict[tuple[str, str], Any] = {
     ("gated_delta_rule", "recurrent"): qwen.torch_recurrent_gated_delta_rule,
@@ -23,19 +21,17 @@ FORMS: dict[tuple[str, str], Any] = {
 FORM = os.environ.get("TRANSFORMERS_DELTA", "recurrent")
 
 
-def run(case: Case) -> dict[str, np.ndarray] | None:
+def _forward(x: dict[str, Any], config: dict[str, Any]) -> dict[str, Any] | None:
     """Batch first; the state is (B, H, K, V) as ours."""
-    rule = FORMS.get((case.config.get("recurrence", ""), FORM))
-    if rule is None or case.config["resets"]:
+    if config["resets"]:
         return None
+    o, S = FORMS[config["recurrence"], FORM](
+        *(x[name].transpose(0, 1) for name in ("q", "k", "v", "g", "beta")),
+        initial_state=x.get("S0"),
+        output_final_state=True,
+        use_qk_l2norm_in_kernel=config["normalise"],
+    )
+    return {"o": o.transpose(0, 1), "S_T": S}
 
-    def forward(x: dict[str, Any]) -> dict[str, Any]:
-        o, S = rule(
-            *(x[name].transpose(0, 1) for name in ("q", "k", "v", "g", "beta")),
-            initial_state=x.get("S0"),
-            output_final_state=True,
-            use_qk_l2norm_in_kernel=case.config["normalise"],
-        )
-        return {"o": o.transpose(0, 1), "S_T": S}
 
-    return by_autograd(case, forward)
+run = either(from_torch(_forward, cell="gated_delta_rule"), from_torch(_forward, cell="kda"))

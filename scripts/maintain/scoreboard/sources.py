@@ -35,6 +35,11 @@ def importable(repository: str, commit: str, *folders: str) -> None:
     sys.path[:0] = [str(root / folder) for folder in (folders or (".",))]
 
 
+def chunk(T: int) -> int:
+    """The largest size of a chunk up to 64 that divides T."""
+    return max(size for size in range(1, 65) if T % size == 0)
+
+
 def _git(folder: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()

@@ -1,0 +1,64 @@
+"""A case of kind `linear` by a forward pass over the whole sequence; the framework takes the gradients."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ortho_ref.boundary import kind_of
+from ortho_ref.conformance.linear.table import RECURRENCES
+from ortho_ref.conformance.running.implementation import OfCell
+
+#: forward(x, config) -> {"o": ..., "S_T": ...}, or None for a case that it does not support.
+Forward: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], Mapping[str, Any] | None]
+#: gradients(forward, inputs, upstream, wanted) -> what forward gave, and the gradients by the wanted inputs.
+Gradients: TypeAlias = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]] | None]
+
+
+def is_recurrence(cell: Any) -> bool:
+    """Whether it is the name of a recurrence of the kind `linear`."""
+    return isinstance(cell, str) and cell in RECURRENCES
+
+
+def linear_adapter(forward: Forward, cell: str, taken: Gradients) -> OfCell:
+    """The adapter of a framework.
+
+    Parameters
+    ----------
+    forward : callable
+        forward(x, config) -> the outputs by name; x has the case's inputs by name, time first, complex ones with a last
+        axis of 2, without the upstream gradients.
+    cell : str
+        The recurrence, "kda".
+    taken : callable
+        taken(forward, inputs, upstream, wanted, case) -> the framework's outputs and gradients, in NumPy; of
+        L = sum(do * o) + sum(dS_T * S_T) by the wanted inputs.
+
+    Returns
+    -------
+    callable
+        run(case) -> the outputs, or None for another kind or recurrence.
+    """
+
+    def run(case: Any) -> dict[str, np.ndarray] | None:
+        """The outputs; None for another kind or recurrence, or where forward gives None."""
+        if case.kind != "linear" or case.config["recurrence"] != cell:
+            return None
+        wanted = [name.removeprefix("d_") for name in case.outputs if name.startswith("d_")]
+        upstream = {name: case.inputs[f"d{name}"] for name in case.outputs if not name.startswith("d_")}
+        inputs = {name: a for name, a in case.inputs.items() if name.removeprefix("d") not in upstream}
+
+        def own(x: dict[str, Any]) -> Mapping[str, Any] | None:
+            found = forward(x, case.config)
+            if found is None or (isinstance(found, Mapping) and set(found) <= set(upstream)):
+                return found
+            given = f"{', '.join(map(str, found))}" if isinstance(found, Mapping) else kind_of(found)
+            raise ValueError(f"the forward pass returned {given}; expected a dict of {', '.join(upstream)}")
+
+        found = taken(own, inputs, upstream, wanted, case)
+        if found is None:
+            return None
+        outputs, gradients = found
+        return {**outputs, **{f"d_{name}": a for name, a in gradients.items()}}
+
+    return OfCell(run, cell)
