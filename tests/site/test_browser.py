@@ -430,8 +430,20 @@ def test_on_paper_tables_are_whole(opened, name):
     assert set(filters) <= {"none"}
 
 
+@pytest.mark.parametrize("cell", ["elman", "fastrnn", "gru_reset_before", "gru_reset_after", "lstm"])
+def test_a_cell_is_seven_sheets_at_most(opened, cell):
+    """Wider than high, formula and code side by side."""
+    go(opened, f"code/ortho_ref/cells/{cell}.py.html")
+    sheets = max(map(int, re.findall(rb"/Count (\d+)", opened.pdf(prefer_css_page_size=True))))
+    assert 1 < sheets <= 7
+    opened.emulate_media(media="print")
+    places = "all => all.slice(0, 2).map((one) => one.getBoundingClientRect())"
+    left, right = opened.eval_on_selector_all(".part:not(.plain) > :is(.left, .right)", places)
+    assert left["right"] <= right["left"]
+
+
 def test_a_printed_page_hides_nothing(opened):
-    """No frame, one column, code that wraps, and nothing folded away."""
+    """No frame, code that wraps, and no derivation or code folded away."""
     go(opened, CELL)
     opened.emulate_media(media="print")
     opened.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
