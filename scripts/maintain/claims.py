@@ -5,6 +5,7 @@ It writes docs/claims.md, a page for each table and figure that has runs in docs
 
 import hashlib
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -88,9 +89,11 @@ class Stored(NamedTuple):
     comparisons: list[Comparison]
 
     @property
-    def artefact(self) -> str:
-        """Its paper, and where in it."""
-        return f"{TITLES[self.experiment.paper]}, {self.experiment.place}" if self.experiment.place else "Own"
+    def heading(self) -> str:
+        """Its paper, where in it, and what it compares: "NC-GRU, table 8: Denoise: accuracy of six models"."""
+        place = re.split("[,;:]", self.experiment.place or "")[0]
+        own = f"{TITLES[self.experiment.paper]}, {place}: " if place else ""
+        return own + self.experiment.title
 
     @property
     def page(self) -> str:
@@ -176,7 +179,9 @@ def page_of(own: Stored) -> str:
     """One artefact: picture, table, comparisons, what was found, what the paper leaves open."""
     experiment = own.experiment
     path = experiment.path.relative_to(ROOT)
-    parts = [f"# {own.artefact}: {experiment.title}"]
+    parts = [f"# {own.heading}"]
+    if place := re.split("[,;:] *", experiment.place or "", maxsplit=1)[1:]:
+        parts.append(f"{place[0][0].upper()}{place[0][1:]}.")
     if experiment.shows:
         parts.append(f"The paper: {experiment.shows}.")
     if experiment.found:
@@ -395,7 +400,22 @@ def page(experiments: Sequence[Stored]) -> str:
 def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
     """Every page, by its file."""
     found = {ROOT / PAGE: page(experiments)}
-    return found | {ROOT / PAGES / own.page: page_of(own) for own in experiments if own.states}
+    return found | {
+        ROOT / PAGES / own.page: linked(own, page_of(own), experiments) for own in experiments if own.states
+    }
+
+
+def linked(own: Stored, text: str, experiments: Iterable[Stored]) -> str:
+    """The text of a page, in which the names of other experiments, of the same paper in short, lead to their pages."""
+    paper, _, _ = own.experiment.name.rpartition("/")
+    to: dict[str, str] = {}
+    for one in experiments:
+        if one.states and one is not own:
+            of, _, short = one.experiment.name.rpartition("/")
+            to |= {one.experiment.name: one.page} | ({short: one.page} if of == paper and "-" in short else {})
+    names = "|".join(map(re.escape, sorted(to, key=len, reverse=True)))
+    named = re.compile(rf"(?<![\w/`.-])({names})(?:\.toml)?(?![\w/`-])")
+    return named.sub(lambda name: f"[{name[1]}]({to[name[1]]})", text) if to else text
 
 
 def main(
