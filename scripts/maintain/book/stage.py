@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Container
 from pathlib import Path, PurePath
 
 import nbformat
@@ -134,18 +135,8 @@ class Stage:
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
-            pieces[k] = _ID.sub(lambda found: self._id(page, found), self._with_errata(pieces[k]))
+            pieces[k] = _ID.sub(lambda found: self._id(page, found), with_errata(pieces[k], self.material.errata))
         return "".join(pieces)
-
-    def _with_errata(self, text: str) -> str:
-        """Errata that are named in words, as links."""
-        pieces = _CLOSED.split(text)
-        for k in range(0, len(pieces), 2):
-            pieces[k] = _ERRATUM.sub(self._erratum, pieces[k])
-        return "".join(pieces)
-
-    def _erratum(self, found: re.Match[str]) -> str:
-        return f"[{found[0]}](/{ERRATA}#{found[0].lower()})" if found[0] in self.material.errata else found[0]
 
     def _with_notebook(self, file: str, text: str) -> str:
         """A route or a chapter with its formulas; beside it, and linked from below its title, the notebook."""
@@ -191,11 +182,22 @@ class Stage:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         below = [one for glob in BELOW.get(name, ()) for one in self.prose if PurePath(one).match(glob) and one != name]
-        listed = "\n" + _contents([_entry(one) for one in below], "hidden:") if below else ""
+        listed = "\n" + _contents([entry(one) for one in below], "hidden:") if below else ""
         path.write_text(text + listed, encoding="utf-8")
 
 
-def _entry(file: str) -> str:
+def with_errata(text: str, known: Container[str]) -> str:
+    """Markdown in which errata that are named in words are links."""
+
+    def led(found: re.Match[str]) -> str:
+        return f"[{found[0]}](/{ERRATA}#{found[0].lower()})" if found[0] in known else found[0]
+
+    pieces = _CLOSED.split(text)
+    pieces[::2] = [_ERRATUM.sub(led, piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def entry(file: str) -> str:
     """A page in the navigation: by its title; of a claim by the file's name, as its title is a sentence."""
     page = f"/{page_of(file)}"
     paper, _, place = Path(file).stem.partition("-")
