@@ -5,6 +5,7 @@ It writes docs/claims.md, a page for each table and figure that has runs in docs
 
 import hashlib
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -88,9 +89,11 @@ class Stored(NamedTuple):
     comparisons: list[Comparison]
 
     @property
-    def artefact(self) -> str:
-        """Its paper, and where in it."""
-        return f"{TITLES[self.experiment.paper]}, {self.experiment.place}" if self.experiment.place else "Own"
+    def heading(self) -> str:
+        """Its paper, where in it, and what it compares: "NC-GRU, table 8: Denoise: accuracy of six models"."""
+        place = re.split("[,;:]", self.experiment.place or "")[0]
+        own = f"{TITLES[self.experiment.paper]}, {place}: " if place else ""
+        return own + self.experiment.title
 
     @property
     def page(self) -> str:
@@ -176,12 +179,11 @@ def page_of(own: Stored) -> str:
     """One artefact: picture, table, comparisons, what was found, what the paper leaves open."""
     experiment = own.experiment
     path = experiment.path.relative_to(ROOT)
-    parts = [f"# {own.artefact}: {experiment.title}"]
-    if experiment.shows:
-        parts.append(f"The paper: {experiment.shows}.")
+    parts = _head(own)
     if experiment.found:
         parts.append("\n".join(["What was found:", "", *(f"* {text}" for text in experiment.found)]))
     parts.append(f"![Curves](../../{own.picture.relative_to(ROOT)})")
+    parts += _guessed(own.states)
     parts.append(markdown(experiment, own.lines, 1.0))
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
@@ -206,6 +208,21 @@ def page_of(own: Stored) -> str:
     )
     parts.append("[All claims](../claims.md)")
     return "\n\n".join(parts) + "\n"
+
+
+def _head(own: Stored) -> list[str]:
+    """The heading, the rest of the place, what the paper shows."""
+    _, *rest = re.split("[,;:] *", own.experiment.place or "", maxsplit=1)
+    parts = [f"# {own.heading}", *(f"{words[0].upper()}{words[1:]}." for words in rest)]
+    return [*parts, f"The paper: {own.experiment.shows}."] if own.experiment.shows else parts
+
+
+def _guessed(states: Iterable[State]) -> list[str]:
+    """The accuracy of who knows when to answer, but not what, which no curve shows; of tasks in which it is high."""
+    classes = {"copying": 8, "denoise": 9}
+    found = {(s.config["task"], s.config["length"]) for s in states if s.config["task"] in classes}
+    said = [f"{(T + 10 + 10 / classes[task]) / (T + 20):.3f} ({task}, T = {T})" for task, T in sorted(found)]
+    return [f"Guessing the symbols has an accuracy of {'; '.join(said)}."] if said else []
 
 
 def _compared(comparisons: Sequence[Comparison]) -> str:
@@ -395,7 +412,22 @@ def page(experiments: Sequence[Stored]) -> str:
 def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
     """Every page, by its file."""
     found = {ROOT / PAGE: page(experiments)}
-    return found | {ROOT / PAGES / own.page: page_of(own) for own in experiments if own.states}
+    return found | {
+        ROOT / PAGES / own.page: linked(own, page_of(own), experiments) for own in experiments if own.states
+    }
+
+
+def linked(own: Stored, text: str, experiments: Iterable[Stored]) -> str:
+    """The text of a page, in which the names of other experiments, of the same paper in short, lead to their pages."""
+    paper, _, _ = own.experiment.name.rpartition("/")
+    to: dict[str, str] = {}
+    for one in experiments:
+        if one.states and one is not own:
+            of, _, short = one.experiment.name.rpartition("/")
+            to |= {one.experiment.name: one.page} | ({short: one.page} if of == paper and "-" in short else {})
+    names = "|".join(map(re.escape, sorted(to, key=len, reverse=True)))
+    named = re.compile(rf"(?<![\w/`.-])({names})(?:\.toml)?(?![\w/`-])")
+    return named.sub(lambda name: f"[{name[1]}]({to[name[1]]})", text) if to else text
 
 
 def main(

@@ -175,7 +175,7 @@ def test_a_run_that_two_files_have(own_claims, tmp_path, monkeypatch):
     page = (tmp_path / "docs" / "claims.md").read_text()
     of_it = (tmp_path / "docs" / "claims" / "ncgru-again.md").read_text()
     assert "| a GRU | all | 1 | **" in of_it
-    assert "; some of the runs, or all, are those of ncgru/tiny.\n" in of_it
+    assert "; some of the runs, or all, are those of [ncgru/tiny](ncgru-tiny.md).\n" in of_it
     assert "| [ncgru/again](../scripts/experiments/again.toml) | 1 of 2 | all: 1 of 2 |\n" in page
     assert "| [ncgru/measured](../scripts/experiments/measured.toml) | 0 of 2 |  |\n" in page
 

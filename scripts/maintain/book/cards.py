@@ -39,12 +39,13 @@ class Derived(NamedTuple):
 class Card(NamedTuple):
     """One row of docs/equations.md, on a page.
 
-    title: the number in print, or the name.  names: the ids of the row.  formula, says: HTML.  lines: number and part.
-    short: whether an earlier card of the page has said the rest.
+    title: the number in print, or the name.  names: the ids of the row.  rows: each with its place on its paper's page.
+    formula, says: HTML.  lines: number and part.  short: whether an earlier card of the page has said the rest.
     """
 
     title: str
     names: tuple[str, ...]
+    rows: tuple[Link, ...]
     ids: tuple[str, ...]
     formula: Markup
     says: Markup
@@ -75,6 +76,11 @@ def title_of(names: tuple[str, ...]) -> str:
 def _unmarked(found: re.Match[str]) -> str:
     """The reason behind a mark, as a sentence."""
     return found[2][0].upper() + found[2][1:]
+
+
+def _paper(name: str) -> str:
+    """The page of an id's paper."""
+    return f"papers/{name.partition(':')[0]}"
 
 
 def short_of(file: str) -> str:
@@ -115,7 +121,7 @@ class Maker:
             return None
         carriers = self.material.carriers.get(name, [])
         if not carriers:
-            return href(page, f"papers/{name.split(':')[0]}", anchor(name))
+            return href(page, _paper(name), anchor(name))
         file = self.file if self.file in carriers else carriers[0]
         on_line = {one for tags in self.material.lines[file].values() for one in tags}
         return href(page, page_of(file), anchor(tag if tag in on_line else name))
@@ -148,6 +154,7 @@ class Maker:
         return Card(
             title=title_of(names),
             names=names,
+            rows=tuple(Link(one, href(self.page, _paper(one), anchor(one))) for one in names),
             ids=tuple(f"eq-{anchor(one)}" for one in names),
             formula=formula,
             says=says,

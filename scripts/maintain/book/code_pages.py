@@ -1,6 +1,7 @@
 """The generated pages, as Markdown around HTML: of a file, of a paper, of a folder."""
 
 import ast
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -36,6 +37,9 @@ _KINDS = {
 }
 
 
+_ID = re.compile(r"(?<![`\w])((?:ncgru|urnn|sgornn|goru|bp):[\w./-]*\w)")
+
+
 def framed(title: str, html: str, listed: bool = False) -> str:
     """Markdown of a page with a title, and HTML below it; listed: whether it stands in the table of contents."""
     fence = "`" * 12
@@ -67,9 +71,9 @@ def of_file(material: Material, file: str, source: str) -> str:
 
 
 def _first_sentence(file: str, source: str) -> str:
-    """What a module's docstring begins with; "" of another file."""
+    """What a module's docstring begins with, its ids as code; "" of another file."""
     words = ast.get_docstring(ast.parse(source)) if file.endswith(".py") else None
-    return " ".join((words or "").partition("\n\n")[0].split())
+    return _ID.sub(r"`\1`", " ".join((words or "").partition("\n\n")[0].split()))
 
 
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:

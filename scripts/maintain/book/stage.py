@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Container
 from pathlib import Path, PurePath
 
 import nbformat
@@ -10,7 +11,7 @@ from scripts.maintain.book import api_reference, code_pages, finder, routes, wei
 from scripts.maintain.book.cards import Maker
 from scripts.maintain.book.material import Material
 from scripts.maintain.book.order import chapters
-from scripts.maintain.book.places import DERIVATIONS, folder_page, page_of, resolved
+from scripts.maintain.book.places import DERIVATIONS, ERRATA, folder_page, page_of, resolved
 from scripts.maintain.book.prose import breakable
 
 #: The pages of prose.
@@ -58,13 +59,23 @@ BELOW = {
     "docs/experiments.md": ("docs/claims.md", "docs/gallery.md", "docs/clusters.md", "results/README.md"),
     "docs/claims.md": ("docs/claims/*.md",),
     "docs/performance.md": ("docs/gpu.md", "docs/reliability.md", "results/benchmark/*.md"),
-    "papers/index.md": ("docs/equations.md", "docs/errata.md", "docs/equation-index.md"),
+    "papers/index.md": ("docs/equations.md", "docs/errata.md", "docs/equation-index.md", f"{DERIVATIONS}/README.md"),
+    f"{DERIVATIONS}/README.md": (f"{DERIVATIONS}/*.md",),
     "api/index.md": ("CONTRIBUTING.md", "CHANGELOG.md"),
 }
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
 _ID = re.compile(r"(?<!\[)`([a-z][\w/.]*:[\w.:/-]+)`(?!\])")
 _FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
+#: What no erratum is led from: code, a link, a heading, a block of HTML, a formula.
+_CLOSED = re.compile(
+    r"(`[^`\n]*`|\[[^]]*\](?:\([^)]*\)|=)|^#[^\n]*$|^<(?:.|\n)*?(?:\n\n|\Z)|\$[^$]*\$|^\([\w-]+\)=$)", re.M
+)
+#: Words of the names of claims' files, as they are written.
+_NAMES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", "gru": "GRU", "lstm": "LSTM"}
+_NAMES |= {"nc-gru": "NC\N{NON-BREAKING HYPHEN}GRU", "har": "HAR", "ptb": "PTB", "mnist": "MNIST"}
+_WORD = re.compile(r"\b(nc-gru|goru|gru|lstm|har|ptb|mnist)\b")
+_ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
 class Stage:
@@ -93,9 +104,9 @@ class Stage:
         papers = code_pages.papers(self.material)
         for page, (heading, names) in papers.items():
             self._write(f"{page}.md", code_pages.of_paper(self.material, heading, names))
-        derived = [f"/{page_of(file)}" for file in self.prose if file.startswith(DERIVATIONS)]
         text = "# Equations, paper by paper\n\n" + _contents([Path(page).name for page in papers])
-        self._write("papers/index.md", text + (f"\n## Derivations\n\n{_contents(derived)}" if derived else ""))
+        more = f"The [derivations](/{DERIVATIONS}/README.md) show how each backward rule follows from its equation.\n"
+        self._write("papers/index.md", f"{text}\n{more}")
 
     def _code(self) -> None:
         """A page for every file of two columns, and for each that any page links to."""
@@ -124,7 +135,7 @@ class Stage:
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
-            pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
+            pieces[k] = _ID.sub(lambda found: self._id(page, found), with_errata(pieces[k], self.material.errata))
         return "".join(pieces)
 
     def _with_notebook(self, file: str, text: str) -> str:
@@ -171,8 +182,28 @@ class Stage:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         below = [one for glob in BELOW.get(name, ()) for one in self.prose if PurePath(one).match(glob) and one != name]
-        listed = "\n" + _contents([f"/{page_of(one)}" for one in below], "hidden:") if below else ""
+        listed = "\n" + _contents([entry(one) for one in below], "hidden:") if below else ""
         path.write_text(text + listed, encoding="utf-8")
+
+
+def with_errata(text: str, known: Container[str]) -> str:
+    """Markdown in which errata that are named in words are links."""
+
+    def led(found: re.Match[str]) -> str:
+        return f"[{found[0]}](/{ERRATA}#{found[0].lower()})" if found[0] in known else found[0]
+
+    pieces = _CLOSED.split(text)
+    pieces[::2] = [_ERRATUM.sub(led, piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def entry(file: str) -> str:
+    """A page in the navigation: by its title; of a claim by the file's name, as its title is a sentence."""
+    page = f"/{page_of(file)}"
+    paper, _, place = Path(file).stem.partition("-")
+    if not file.startswith("docs/claims/") or paper not in _NAMES:
+        return page
+    return f"{_NAMES[paper]}, {_WORD.sub(lambda word: _NAMES[word[0]], place).replace('-', ' ')} <{page}>"
 
 
 def _contents(names: list[str], how: str = "maxdepth: 1") -> str:

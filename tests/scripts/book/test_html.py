@@ -15,6 +15,7 @@ from scripts.maintain.book.finder import greek, plain
 from scripts.maintain.book.mathml import broken, mathml, styled
 from scripts.maintain.book.mathml import plain as formula
 from scripts.maintain.book.prose import Prose
+from scripts.maintain.book.stage import entry, with_errata
 
 
 def test_formulas():
@@ -142,3 +143,20 @@ def test_docstrings_are_words():
     lines = ["Head of r * h.", "", "    a = b    [x:1]", "more"]
     docstring(None, "module", "m", None, None, lines)
     assert lines == [r"Head of r \* h.", "", "::", "", "       a = b    [x:1]", "   more", ""]
+
+
+def test_errata_in_words_are_links():
+    """Not where a link, a heading or code stands already, nor of an erratum that is not there."""
+    to = "[E-urnn-01](/docs/errata.md#e-urnn-01)"
+    assert with_errata("By (E-urnn-01), | E-urnn-01 |", {"E-urnn-01"}) == f"By ({to}), | {to} |"
+    for kept in ("E-urnn-99", "`E-urnn-01`", "[E-urnn-01](a.md#b)", "## E-urnn-01", "<p>E-urnn-01</p>", "$E-urnn-01$"):
+        assert with_errata(kept, {"E-urnn-01"}) == kept
+    assert with_errata("# A\n\nE-urnn-01", {"E-urnn-01"}).endswith(to)
+
+
+def test_names_in_the_navigation():
+    """A claim's page by its paper and place; any other by its title."""
+    assert entry("docs/claims/ncgru-table-1.md") == "NC-GRU, table 1 </docs/claims/ncgru-table-1>"
+    assert entry("docs/claims/urnn-copying-lstm-seeds.md").startswith("uRNN, copying LSTM seeds <")
+    assert entry("docs/claims/zoo.md") == "/docs/claims/zoo"
+    assert entry("docs/errata.md") == "/docs/errata"
