@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs, loss_of
+from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs
 from scripts.pictures.loss_curves import Run, column_of, health_of, run_of
 from scripts.program import BAD_INPUT, fail, run, say
 
@@ -35,9 +35,7 @@ def drawn(folders: list[Path]) -> list[Drawn]:
     for own in runs:
         apart = _apart([other for other in runs if other.label == own.label])
         line = ", ".join([own.label, *(f"{name} = {own.config.get(name)}" for name in apart)])
-        found.append(
-            Drawn(line, column_of(own.config), health_of(own.records), own.config.get("baseline"), loss_of(own.config))
-        )
+        found.append(Drawn(line, column_of(own.config), health_of(own.records), own.config))
     return found
 
 

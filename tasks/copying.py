@@ -65,6 +65,11 @@ class Copying(Generated):
         """
         return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
 
+    @property
+    def baseline_metric(self) -> float:
+        """Its accuracy: it is right outside the recall, and there once in 8."""
+        return (self.length + COUNT + COUNT / DATA) / (self.length + 2 * COUNT)
+
     def batch(self, data: np.ndarray, marker: np.ndarray | None = None) -> Batch:
         """The batch of given data (10, B), of layout C with the step of each marker (B,): x and y (T + 20, B)."""
         T, columns = self.length, np.arange(data.shape[1])

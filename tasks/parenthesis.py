@@ -97,25 +97,36 @@ class Parenthesis(Generated):
         return FORMS[self.form].loss
 
     @cached_property
-    def baseline(self) -> float:
-        """The loss of the best constant prediction per step, the count's distribution p there; mean over steps.
-
-        Cross-entropy: -sum_k p_k ln p_k; mean squared error: the mean over k of p_k (1 - p_k).  Exact: the count of one
-        type is a Markov chain on 0..cap that goes up and down with probability 1 / vocabulary each.
-        """
+    def _distributions(self) -> list[np.ndarray]:
+        """Of the count of one type at each step: a Markov chain, up and down with probability 1 / vocabulary each."""
         p, cap = 1 / self.input.vocabulary, FORMS[self.form].cap
         up, down = np.eye(cap + 1, k=1), np.eye(cap + 1, k=-1)
         up[cap, cap] = down[0, 0] = 1
         step = (1 - 2 * p) * np.eye(cap + 1) + p * up + p * down
-        distribution, total = np.eye(cap + 1)[0], 0.0
+        found = [np.eye(cap + 1)[0]]
         for _ in range(self.length):
-            distribution = distribution @ step
+            found.append(found[-1] @ step)
+        return found[1:]
+
+    @cached_property
+    def baseline(self) -> float:
+        """The loss of the best constant prediction per step, the count's distribution p there; mean over steps.
+
+        Cross-entropy: -sum_k p_k ln p_k; mean squared error: the mean over k of p_k (1 - p_k).  Exact.
+        """
+        total = 0.0
+        for distribution in self._distributions:
             if self.loss == "cross_entropy":
                 positive = distribution[distribution > 0]
                 total -= float((positive * np.log(positive)).sum())
             else:
                 total += float((distribution * (1 - distribution)).mean())
         return total / self.length
+
+    @property
+    def baseline_metric(self) -> float:
+        """Its accuracy: the share of the most frequent count, mean over steps."""
+        return float(np.mean([distribution.max() for distribution in self._distributions]))
 
     def batch(self, tokens: np.ndarray) -> Batch:
         """The batch of given tokens: x (T, B), y (T, B, types)."""

@@ -65,7 +65,7 @@ def test_the_readme_of_an_index_has_no_relative_link():
     text = absolute((ROOT / "README.md").read_text(), "https://example.org/o/r", "0.1.0")
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert "https://example.org/o/r/blob/v0.1.0/docs/library.md" in links
-    assert "https://example.org/o/r/raw/v0.1.0/docs/demo.png" in links
+    assert "https://example.org/o/r/raw/v0.1.0/docs/demo.svg" in links
     assert "#check-your-implementation" in links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
 

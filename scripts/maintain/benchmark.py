@@ -1,6 +1,6 @@
 """Time cells, maps and updates beside other libraries, in turns: python -m scripts.maintain.benchmark
 
-What is timed stands in `timing`.  A whole run, of one thread, writes results/benchmark/MACHINE.json, .md and .png; a
+What is timed stands in `timing`.  A whole run, of one thread, writes results/benchmark/MACHINE.json, .md and .svg; a
 part is chosen with --section, --model, --only and --threads, and is written where --out says.  --check compares today's
 ratios with the stored ones.
 """
@@ -185,9 +185,9 @@ def write(report: Report, folder: Path, name: str, whole: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     files.write(path, reports.text_of(report).encode())
     report = reports.read(path)  # with its figures rounded
-    files.write(path.with_suffix(".md"), reports.markdown(report, f"{name}.png").encode())
-    speed.draw(report["groups"], path.with_suffix(".png"), f"{report['machine']['cpu']}, {report['settings']['dtype']}")
-    give(f"wrote {path}, {name}.md and {name}.png")
+    files.write(path.with_suffix(".md"), reports.markdown(report, f"{name}.svg").encode())
+    speed.draw(report["groups"], path.with_suffix(".svg"), f"{report['machine']['cpu']}, {report['settings']['dtype']}")
+    give(f"wrote {path}, {name}.md and {name}.svg")
 
 
 def write_pages(report: Report, name: str, asked: bool) -> None:

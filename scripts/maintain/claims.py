@@ -33,6 +33,7 @@ from scripts.grid.experiment.file import Column, Experiment, Row
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.states import State, markdown_row
 from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown, measured, number, published
+from scripts.pictures.caption import caption
 from scripts.pictures.curves import draw_experiment, draw_measured, has_series
 from scripts.pictures.gallery_page import PAGE as GALLERY
 from scripts.pictures.gallery_page import gallery
@@ -119,12 +120,12 @@ class Stored(NamedTuple):
     @property
     def picture(self) -> Path:
         """Its curves."""
-        return self.place.with_suffix(".png")
+        return self.place.with_suffix(".svg")
 
     @property
     def besides(self) -> Path:
         """What was measured of the runs besides, drawn."""
-        return self.place.with_name(f"{self.place.stem}-measured.png")
+        return self.place.with_name(f"{self.place.stem}-measured.svg")
 
     @property
     def drawn(self) -> str:
@@ -182,8 +183,8 @@ def page_of(own: Stored) -> str:
     parts = _head(own)
     if experiment.found:
         parts.append("\n".join(["What was found:", "", *(f"* {text}" for text in experiment.found)]))
-    parts.append(f"![Curves](../../{own.picture.relative_to(ROOT)})")
-    parts += _guessed(own.states)
+    parts.append(f"![{experiment.title}](../../{own.picture.relative_to(ROOT)})")
+    parts.append(f"*{caption(experiment, own.states)}*")
     parts.append(markdown(experiment, own.lines, 1.0))
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
@@ -215,14 +216,6 @@ def _head(own: Stored) -> list[str]:
     _, *rest = re.split("[,;:] *", own.experiment.place or "", maxsplit=1)
     parts = [f"# {own.heading}", *(f"{words[0].upper()}{words[1:]}." for words in rest)]
     return [*parts, f"The paper: {own.experiment.shows}."] if own.experiment.shows else parts
-
-
-def _guessed(states: Iterable[State]) -> list[str]:
-    """The accuracy of who knows when to answer, but not what, which no curve shows; of tasks in which it is high."""
-    classes = {"copying": 8, "denoise": 9}
-    found = {(s.config["task"], s.config["length"]) for s in states if s.config["task"] in classes}
-    said = [f"{(T + 10 + 10 / classes[task]) / (T + 20):.3f} ({task}, T = {T})" for task, T in sorted(found)]
-    return [f"Guessing the symbols has an accuracy of {'; '.join(said)}."] if said else []
 
 
 def _compared(comparisons: Sequence[Comparison]) -> str:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
 from scripts.grid.experiment.states import State
-from scripts.pictures.loss_curves import COLORS, save, words
+from scripts.pictures.loss_curves import COLORS, health_of, save, words
+from tasks import by_name
 
 #: What stands at an axis, by the key of a line of metrics.
 UNITS = {
@@ -112,13 +113,22 @@ class Axis(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A run to be drawn: the line it belongs to with runs of other seeds, its column, its metrics, its loss's name."""
+    """A run to be drawn: the line it belongs to with runs of other seeds, its column, its metrics, its config."""
 
     line: str
     column: str
     records: Sequence[Record]
-    baseline: float | None
-    loss: str | None = None
+    config: Mapping[str, Any] = MappingProxyType({})
+
+    def baseline(self, key: str) -> float | None:
+        """What a predictor that knows nothing has; None where that is not known."""
+        if key in LOSSES:
+            return self.config.get("baseline")
+        name = self.config.get("task")
+        if key not in SHARES or name not in by_name.GENERATED:
+            return None
+        task = by_name.make(name, **{option: self.config.get(option) for option in by_name.options_of(name)})
+        return getattr(task, "baseline_metric", None)
 
 
 def keys_of(runs: Sequence[Drawn]) -> list[str]:
@@ -127,14 +137,9 @@ def keys_of(runs: Sequence[Drawn]) -> list[str]:
     return [key for key in UNITS if key in found and key != "loss"]
 
 
-def loss_of(config: Mapping[str, Any]) -> str | None:
-    """The name of a run's loss; None where its config does not say."""
-    return (config.get("network") or {}).get("loss")
-
-
 def unit_of(key: str, runs: Sequence[Drawn]) -> str:
     """What stands at the axis of a key; of a held-out loss whether it is in nats, or a squared error, or both."""
-    losses = {run.loss == "mean_squared_error" for run in runs}
+    losses = {(run.config.get("network") or {}).get("loss") == "mean_squared_error" for run in runs}
     if key == "evaluation_loss" and True in losses:
         return "held-out loss (nats, or squared error)" if False in losses else "held-out squared error"
     return UNITS[key]
@@ -145,13 +150,17 @@ def draw_experiment(
 ) -> None:
     """Draw a grid: a column of panels for each column of its table, a row for the loss and for the metric."""
     begun = [state for state in states if state.records]
-    runs = [
-        Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"], loss_of(own.config))
-        for own in begun
-    ]
+    health = health_drawn(experiment)
+    of = health_of if health else list
+    runs = [Drawn(own.cell.line, own.cell.column.name, of(own.records), own.config) for own in begun]
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
-    draw_runs(runs, keys_of(runs), _title(experiment, begun, scale), picture, about)
+    draw_runs(runs, [health] if health else keys_of(runs), _title(experiment, begun, scale), picture, about)
+
+
+def health_drawn(experiment: Experiment) -> str | None:
+    """What is drawn of a grid that is of nothing but its defect or its condition: which of the two."""
+    return {"worst_defect": "defect", "worst_condition": "condition"}.get(experiment.metric)
 
 
 def _title(experiment: Experiment, begun: Sequence[State], scale: float) -> str:
@@ -191,7 +200,7 @@ def draw_measured(
                     records.append({"iteration": own["after"], name: value})
         if records:
             measured.append(state)
-            runs.append(Drawn(state.cell.line, state.cell.column.name, records, None))
+            runs.append(Drawn(state.cell.line, state.cell.column.name, records))
     if not runs:
         raise ValueError(f"{experiment.path}: nothing has been measured yet")
     draw_runs(runs, list(axes), _title(experiment, measured, scale), picture, about, axes)
@@ -265,8 +274,8 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
         for line, color in numbers_of(lines).items()
         if (curve := curve_of(line, color, [run.records for run in runs if run.line == line], key)) is not None
     ]
-    baselines = {run.baseline for run in runs}
-    draw_curves(axis, curves, key, baselines.pop() if key in LOSSES and len(baselines) == 1 else None)
+    baselines = {run.baseline(key) for run in runs}
+    draw_curves(axis, curves, key, baselines.pop() if len(baselines) == 1 else None)
 
 
 def _shares(row: Sequence[Axes]) -> None:
@@ -304,9 +313,10 @@ def _at_ends(axis: Axes) -> None:
         ends.append((float(np.clip(place, 0, 1)), str(line.get_label()), line.get_color()))
     apart = 0.065  # a line of text, of a panel's height
     at = -apart
-    for place, label, color in sorted(ends):
+    for above, (place, label, color) in zip(reversed(range(len(ends))), sorted(ends), strict=True):
         at = max(place, at + apart)
-        axis.text(1.01, at, label, transform=axis.transAxes, color=color, va="center", fontsize="small")
+        y = min(at, max(1, len(ends) * apart) - above * apart)  # there is room for those above it
+        axis.text(1.01, y, label, transform=axis.transAxes, color=color, va="center", fontsize="small")
 
 
 def check_picture(name: str, picture: Path) -> None:

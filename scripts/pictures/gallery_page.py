@@ -13,7 +13,7 @@ HEAD = """# Gallery
 Every picture of [claims](claims.md), [runs at the papers' sizes](../results/README.md) and
 [benchmarks](performance.md), with its page and its commands. Written by `python -m scripts.maintain.gallery`.
 """
-_PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.(?:png|svg))\)$", re.M)
+_PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.svg)\)$(\n\n\*.+\*$)?", re.M)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(python -m scripts\.[^`]+)`")
 _EXPERIMENT = re.compile(r"\((?:\.\./)*(scripts/experiments/\S+?\.toml)\)")
@@ -24,7 +24,7 @@ class Shown(NamedTuple):
 
     page: str
     heading: str
-    pictures: tuple[tuple[str, str], ...]  # what each shows, in words, and its file
+    pictures: tuple[tuple[str, str, str], ...]  # what each shows, its file, its caption
     commands: str  # that make them, a line each
 
 
@@ -33,7 +33,8 @@ def shown_in(page: str, text: str) -> list[Shown]:
     parts = re.split(r"^##? (.*)$", text, flags=re.M)
     found = []
     for heading, section in zip(parts[1::2], parts[2::2], strict=True):
-        pictures = tuple((alt, normpath(f"{Path(page).parent}/{file}")) for alt, file in _PICTURE.findall(section))
+        found_here = _PICTURE.findall(section)
+        pictures = tuple((alt, normpath(f"{Path(page).parent}/{file}"), words) for alt, file, words in found_here)
         if not pictures:
             continue
         commands = _commands(heading, section, text)
@@ -66,7 +67,7 @@ def gallery(root: Path) -> str:
     for page in files:
         text = (root / page).read_text(encoding="utf-8")
         for one in shown_in(page, text):
-            pictures = "\n".join(f"![{alt}]({relpath(file, 'docs')})" for alt, file in one.pictures)
+            pictures = "\n".join(f"![{alt}]({relpath(file, 'docs')}){words}" for alt, file, words in one.pictures)
             at = "" if text.startswith(f"# {one.heading}\n") else f"#{anchor(one.heading)}"
             parts.append(
                 f"## {one.heading}\n\n{pictures}\n\n"

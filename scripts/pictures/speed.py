@@ -21,16 +21,17 @@ def draw(groups: Groups, picture: Path, title: str) -> None:
     numbers = sorted({group["case"]["threads"] for group in cells})
     if not cells:
         raise ValueError("there is nothing to draw; allowed: a report with a group of cells at least")
+    rows = len(numbers)
     figure, axes = plt.subplots(
-        1, len(numbers), figsize=(6.5 * len(numbers), 4.5), squeeze=False, sharey=True, constrained_layout=True
+        rows, figsize=(7, 3 * rows + 0.5), squeeze=False, sharex=True, sharey=True, constrained_layout=True
     )
-    for axis, threads in zip(axes[0], numbers, strict=True):
+    for axis, threads in zip(axes[:, 0], numbers, strict=True):
         _peers(axis, [group for group in cells if group["case"]["threads"] == threads])
         axis.set_title("one core" if threads == 1 else f"{threads:g} cores")
-    axes[0][0].set_ylabel("peer's time / ours\n(above 1: ortho_ref is faster)")
+        axis.set_ylabel("peer's time / ours\n(above 1: ortho_ref is faster)")
     marks = [Line2D([], [], color="grey", marker=mark, ls="", label=words) for mark, words in MARKS.values()]
     names, words = axes[0][0].get_legend_handles_labels()
-    axes[0][-1].legend(
+    axes[0][0].legend(
         [*marks, *names], [*(mark.get_label() for mark in marks), *words], frameon=False, fontsize="small",
         loc="upper left", bbox_to_anchor=(1, 1),
     )  # fmt: skip

@@ -165,10 +165,10 @@ def test_a_whole_run_writes_file_page_and_picture(whole):
     assert own["libraries"]["blas"].count(" x1") == own["libraries"]["blas"].count(",") + 1
     assert "mallopt" in own["settings"]["memory"]
     page = (whole / "here.md").read_text()
-    assert "![Peers, on one core and on all](here.png)" in page
+    assert "![Peers, on one core and on all](here.svg)" in page
     assert page.count("\n## ") == len(benchmark.SECTIONS) + 1
     assert "* resident, memory: nc-gru, parenthesis: not here" in page
-    assert (whole / "here.png").read_bytes().startswith(b"\x89PNG")
+    assert (whole / "here.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_a_part_takes_the_place_of_its_own(whole, tmp_path, monkeypatch):
@@ -315,7 +315,7 @@ def test_stored_pages_are_of_their_files():
     assert found
     for path in found:
         assert (
-            benchmark_file.markdown(benchmark_file.read(path), f"{path.stem}.png")
+            benchmark_file.markdown(benchmark_file.read(path), f"{path.stem}.svg")
             == path.with_suffix(".md").read_text()
         )
-        assert path.with_suffix(".png").exists()
+        assert path.with_suffix(".svg").exists()

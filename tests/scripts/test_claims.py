@@ -4,7 +4,6 @@ import itertools
 import shutil
 
 import pytest
-from PIL import Image
 
 from ortho_ref.training.run_folder import METRICS_FILE, RunFolder
 from scripts import experiment
@@ -22,10 +21,9 @@ def test_the_page_is_what_the_runs_say():
     seeds of a line, which are compared with each other, are of one engine."""
     assert call(claims.main, "--check") == (0, "", "")
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
-        with Image.open(own.picture) as picture:
-            assert picture.info["Title"] == own.drawn, own.picture
+        assert f"<rdf:li>{own.drawn}</rdf:li>" in own.picture.read_text(), own.picture
         page = ROOT / claims.PAGES / own.page
-        assert f"![Curves](../../{own.picture.relative_to(ROOT)})" in page.read_text()
+        assert f"![{own.experiment.title}](../../{own.picture.relative_to(ROOT)})" in page.read_text()
         for line, states in by_line(own.states).items():
             assert len({state.config.get("engine") or "fused" for state in states}) == 1, (own.page, line)
 
@@ -71,13 +69,15 @@ def test_stored_and_written(own_claims, tmp_path):
     assert "So far 2 of 2 runs are done" in page
     assert "| [table 9](claims/ncgru-tiny.md) | less | all | GRU | " in page
     assert " | 1 | undecided, 1 of 3 seeds |\n" in page
-    assert of_it.startswith("# NC-GRU, table 9: Tiny\n\n![Curves](../../results/experiments/ncgru/tiny.png)\n\n")
+    assert of_it.startswith("# NC-GRU, table 9: Tiny\n\n![Tiny](../../results/experiments/ncgru/tiny.svg)\n\n")
     assert "\n* GRU: reset before\n" in of_it
     assert "| less | all | GRU | NC-GRU | " in of_it
     assert "`python -m scripts.experiment run scripts/experiments/tiny.toml`; commit " in of_it
     table = call(experiment.main, "table", path, "--stored")[1]
     assert table.strip() in of_it
-    assert "(../results/experiments/ncgru/tiny.png)" in (tmp_path / "docs" / "gallery.md").read_text()
+    caption = "*The loss never falls below 0.95 of the baseline for any line.*\n"
+    assert f"tiny.svg)\n\n{caption}" in of_it
+    assert f"(../results/experiments/ncgru/tiny.svg)\n\n{caption}" in (tmp_path / "docs" / "gallery.md").read_text()
     assert call(claims.main, "--check")[0] == 0
     assert page.endswith("only says what they take.\n\nNothing.\n")
     own.write_text(of_it + "x")

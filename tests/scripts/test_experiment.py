@@ -14,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,10 +32,11 @@ from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import MEAN, OPEN, comparisons_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid, orders_of
-from scripts.grid.experiment.states import overview, seconds_left, states_of
+from scripts.grid.experiment.states import State, overview, seconds_left, states_of
 from scripts.grid.experiment.table import as_json, lines_of, markdown, spread, with_spread
 from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
+from scripts.pictures.caption import caption
 from tasks.adding import Adding
 from tests.line import PATIENCE
 from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
@@ -163,7 +166,10 @@ def test_a_picture_says_its_units_and_how_many_seeds(grid, tmp_path, figures):
     for some in (states, states[:-1], states[:1]):
         curves.draw_experiment(read(path), some, 1, tmp_path / "x.png")
     losses = {"T = 6": "cross_entropy", "all": "cross_entropy", "c": "mean_squared_error"}
-    drawn = [curves.Drawn("GRU", column, states[0].records, 1 / 6, loss) for column, loss in losses.items()]
+    drawn = [
+        curves.Drawn("GRU", column, states[0].records, {"baseline": 1 / 6, "network": {"loss": loss}})
+        for column, loss in losses.items()
+    ]
     curves.draw_runs(drawn, ["evaluation_loss"], "title", tmp_path / "x.png")
     for one in drawn[:2]:
         curves.draw_runs([one], ["evaluation_loss"], "title", tmp_path / "x.png")
@@ -193,7 +199,7 @@ def test_a_picture_says_its_units_and_how_many_seeds(grid, tmp_path, figures):
 def test_decades_of_losses(tmp_path, figures, losses, scale, said):
     """The axis of losses that span a decade is logarithmic; six decades below the largest it ends, and says so."""
     records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)]
-    curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
+    curves.draw_runs([curves.Drawn("a", "x", records)], ["evaluation_loss"], "title", tmp_path / "x.png")
     (axis,) = figures[0].axes
     assert axis.get_yscale() == scale
     assert [text.get_text() for text in axis.texts if text.get_text() != "a"] == said
@@ -208,7 +214,7 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, figures, monkeypatch):
         curves.draw_curves(None, [one, one], "loss")
     monkeypatch.setattr(curves, "COLORS", curves.COLORS[:2])
     records = [{"iteration": k, "evaluation_loss": 1 - k / 9, "within_0.04": k / 9} for k in range(3)]
-    drawn = [curves.Drawn(f"lr = {k}", "all", records, None) for k in range(5)]
+    drawn = [curves.Drawn(f"lr = {k}", "all", records) for k in range(5)]
     curves.draw_runs(drawn, curves.keys_of(drawn), "title", tmp_path / "x.png")
     (figure,) = figures
     colours = [[line.get_color() for line in axis.lines if line.get_linestyle() == "-"] for axis in figure.axes]
@@ -981,7 +987,7 @@ def test_lines_are_named_at_their_ends(monkeypatch, tmp_path):
     for columns in (["x"], ["x", "y", "z"]):
         lines = [("GRU", 0.5), ("LSTM", 0.501), ("scoRNN", 0.1)]
         drawn = [
-            curves.Drawn(line, column, [{"iteration": k, "evaluation_loss": y} for k in (1, 2, 3)], 0.5)
+            curves.Drawn(line, column, [{"iteration": k, "evaluation_loss": y} for k in (1, 2, 3)], {"baseline": 0.5})
             for line, y in lines
             for column in columns
         ]
@@ -993,3 +999,79 @@ def test_lines_are_named_at_their_ends(monkeypatch, tmp_path):
     assert np.diff(places).min() > 0.06
     assert (one.legends, len(three.legends), len(three.axes)) == ([], 1, 3)
     assert three.get_figwidth() == one.get_figwidth() == 7
+
+
+def test_a_picture_for_pages(tmp_path):
+    """An SVG is the same each time, without a date or a ground, has its words as text, light in the dark, and every
+    point of a line within a twentieth of a unit."""
+    records = [{"iteration": k, "evaluation_loss": 20 + k * 7 % 11} for k in range(50)]
+    drawn = [curves.Drawn("GRU", "x", records), curves.Drawn("LSTM", "x", records[:1])]
+    written = []
+    for _ in range(2):
+        curves.draw_runs(drawn, ["evaluation_loss"], "title", tmp_path / "x.svg")
+        written.append((tmp_path / "x.svg").read_text())
+    assert written[0] == written[1]
+    for part in (">GRU</text>", "@media (prefers-color-scheme: dark){svg{filter:", 'style="fill: none"'):
+        assert part in written[0]
+    assert "dc:date" not in written[0]
+    path, _ = re.findall(r'<path d="m([^"z]*)" clip-path', written[0])
+    steps = np.array([list(map(float, step.split())) for step in path.split("l")])
+    for found, wanted in zip(np.cumsum(steps, axis=0).T, ("iteration", "evaluation_loss"), strict=True):
+        values = [record[wanted] for record in records]
+        np.testing.assert_allclose(found, np.polyval(np.polyfit(values, found, 1), values), atol=0.06)
+
+
+def states_of_ends(ends, metric="evaluation_loss"):
+    """States of lines by column: for each seed the last evaluation, after one at 1; None of one that diverged."""
+    return [
+        State(
+            SimpleNamespace(line=line, column=SimpleNamespace(name=column)),
+            Path(),
+            "failed" if end is None else "done",
+            config={"baseline": 1.0},
+            records=[{"evaluation_loss": 1.0, metric: 1.0}, {"evaluation_loss": end or 1.0, metric: end or 1.0}],
+        )
+        for column, lines in ends.items()
+        for line, own in lines.items()
+        for end in own
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "metric", "said"),
+    [
+        (
+            {"x": {"a": [0.1, 0.2], "b": [0.3, 0.4], "c": [0.96, 0.99]}},
+            "evaluation_loss",
+            "At the end the lowest held-out loss is that of a. The loss never falls below 0.95 of the baseline for c.",
+        ),
+        (
+            {"x": {"a": [0.1, 0.3], "b": [0.2, 0.4], "c": [0.5, None]}, "y": {"a": [0.1], "b": [0.1]}},
+            "evaluation_loss",
+            "At the end the lowest held-out loss is that of a and b, which the seeds do not tell apart (x). "
+            "At the end the seeds do not tell the lines apart (y).",
+        ),
+        (
+            {"x": {"a": [0.97], "b": [1.5]}},
+            "evaluation_loss",
+            "The loss never falls below 0.95 of the baseline for any line.",
+        ),
+        ({"x": {"a": [0.5, 0.25]}}, "evaluation_loss", "The lowest loss of a is 0.25 to 0.5 of the baseline's."),
+        ({"x": {"a": [0.5], "b": [0.4]}}, "accuracy", "At the end the highest held-out accuracy is that of a."),
+    ],
+)
+def test_captions(ends, metric, said):
+    """Who ends in front, as far as every seed says so, and who never gets below the baseline, in which columns."""
+    assert caption(SimpleNamespace(metric=metric), states_of_ends(ends, metric)) == said
+
+
+def test_the_line_of_guessing(tmp_path, monkeypatch):
+    """Of a drawn task an accuracy has a baseline, too."""
+    saved = []
+    monkeypatch.setattr(curves, "save", lambda figure, picture, about=None: saved.append(figure))
+    records = [{"iteration": k, "evaluation_loss": 0.3, "accuracy": 0.9} for k in (1, 2, 3)]
+    for task in ("copying", "text"):
+        drawn = [curves.Drawn("GRU", "x", records, {"task": task, "length": 100, "baseline": 0.2})]
+        curves.draw_runs(drawn, curves.keys_of(drawn), "title", tmp_path / "x.png")
+    lines = [[line.get_ydata()[0] for line in figure.axes[1].lines] for figure in saved]
+    assert lines == [[0.9, (110 + 10 / 8) / 120], [0.9]]

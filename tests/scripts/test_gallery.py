@@ -20,15 +20,17 @@ Words.
 
 ## Gates (A, figure 7)
 
-![Gates](gates.png)
+![Gates](gates.svg)
+
+*The gates close.*
 
 ## Two
 
-![One](../results/one.png)
+![One](../results/one.svg)
 ![Two](two.svg)
 
 ```sh
-python -m scripts.plot x --out one.png
+python -m scripts.plot x --out one.svg
 ```
 """
 
@@ -40,7 +42,7 @@ def test_the_page_is_up_to_date():
     text = (ROOT / gallery.PAGE).read_text()
     listed = re.findall(r"^!\[.+\]\((\S+)\)$", text, re.M)
     assert said == f"docs/gallery.md: {len(listed)} pictures\n"
-    for path in (path for kind in ("*.png", "*.svg") for path in (ROOT / "results").rglob(kind)):
+    for path in (ROOT / "results").rglob("*.svg"):
         assert listed.count(f"../{path.relative_to(ROOT).as_posix()}") == 1, path
     for part in text.split("\n## ")[1:]:
         assert "[Explanation](" in part
@@ -53,14 +55,14 @@ def test_sections_with_pictures():
         Shown(
             "docs/runs.md",
             "Gates (A, figure 7)",
-            (("Gates", "docs/gates.png"),),
+            (("Gates", "docs/gates.svg", "\n\n*The gates close.*"),),
             "python -m scripts.experiment run scripts/experiments/a.toml\n",
         ),
         Shown(
             "docs/runs.md",
             "Two",
-            (("One", "results/one.png"), ("Two", "docs/two.svg")),
-            "python -m scripts.plot x --out one.png\n",
+            (("One", "results/one.svg", ""), ("Two", "docs/two.svg", "")),
+            "python -m scripts.plot x --out one.svg\n",
         ),
     ]
     with pytest.raises(ValueError, match=r"docs/runs.md: nothing says how the pictures of 'Gates' are made"):

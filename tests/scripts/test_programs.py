@@ -339,7 +339,7 @@ def test_runs_in_one_picture(runs, tmp_path):
         assert call(train.main, "parenthesis", "--model", "gru", "--out", out, *TINY, *options)[0] == 0
     found = plot.drawn([runs["gru"], same, runs["nc-gru"]])
     assert [own.line for own in found] == ["gru, n = 6", "gru, n = 6", "nc-gru, n = 6"]
-    assert found[0].baseline == read_config(runs["gru"])["baseline"]
+    assert found[0].baseline("loss") == read_config(runs["gru"])["baseline"]
     worst = [line["weights"]["layer0.U_c"]["defect"] for line in read_metrics(runs["nc-gru"])]
     assert [line["defect"] for line in found[2].records] == worst
     apart = [own.line for own in plot.drawn([runs["gru"], other])]

@@ -101,6 +101,7 @@ def test_baseline():
     assert Adding().baseline == float(means[1] + Fraction(1, 6 * n**2)) == 1 / 6
     y = np.concatenate([batch.y for batch in Adding(20).evaluation()])
     assert mean_squared_error(np.ones_like(y), y)[0] == pytest.approx(1 / 6, rel=0.05)
+    assert (abs(y - 1) < 0.04).mean() == pytest.approx(Adding().baseline_metric, rel=0.1)
 
 
 @settings(max_examples=25)

@@ -85,3 +85,4 @@ def test_baseline(layout, T):
     outputs = np.where((y > 0)[:, :, None], even, -even)
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
     assert task.baseline == pytest.approx(math.log(8) / ((T + 20) / 10), rel=1e-12)
+    assert task.baseline_metric == pytest.approx(((y == 0).sum() + (y > 0).sum() / 8) / y.size, rel=1e-12)

@@ -138,3 +138,4 @@ def test_baseline(form, T):
     even = np.where(np.arange(10) > 0, 0.0, -1e4)
     outputs = np.where(np.arange(T + 20)[:, None, None] >= T + 10, even, -even) * np.ones((1, 30, 1))
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
+    assert task.baseline_metric == pytest.approx(((y == 0).sum() + (y > 0).sum() / 9) / y.size, rel=1e-12)

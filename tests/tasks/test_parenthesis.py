@@ -98,6 +98,7 @@ def test_baseline_of_long_sequences():
     share = share[share > 0], np.nonzero(share)
     assert math.isclose(-(share[0] * np.log(share[0])).sum() / length, task.baseline, rel_tol=1e-2)
     assert set(share[1][0]) == set(range(11))  # the cap is reached
+    assert (counts == 0).mean() == pytest.approx(task.baseline_metric, rel=0.02)  # 0 is the most frequent of each step
 
 
 @pytest.mark.parametrize(("length", "pooled"), [(100, 0.1356), (200, 0.1380)])

@@ -170,7 +170,7 @@ class Stage:
             raise ValueError(f"{file} links to {found[2]}, which is not there")
         if target in self.prose:
             return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
-        if path.suffix in {".png", ".svg"}:
+        if path.suffix == ".svg":
             (self.out / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self.out / target)
             return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"

@@ -91,7 +91,7 @@ def _peers(report: Report, machine: str) -> str:
 
 
 def _picture(report: Report, machine: str) -> str:
-    return f"![Peers, on one core and on all](../results/benchmark/{machine}.png)\n"
+    return f"![Peers, on one core and on all](../results/benchmark/{machine}.svg)\n"
 
 
 TABLES: dict[str, Callable[[Report, str], str]] = {
