@@ -12,8 +12,6 @@ from ortho_ref.conformance.linear import delta, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
-    Family,
-    Mistake,
     Predicate,
     altered,
     configured,
@@ -22,6 +20,7 @@ from ortho_ref.conformance.mistakes.mistake import (
     negative,
     nothing,
     read_as,
+    table,
     times,
 )
 
@@ -289,8 +288,8 @@ def _scaled_queries(case: Case, base: Base) -> Arrays:
 _DELTA = ("gated_delta_rule", "delta_product", "kda")
 _delta, _matrix, _xlstm = linear(*_DELTA), linear(*_DELTA, "rwkv7"), linear("mlstm", "slstm")
 
-#: Name, words after "your outputs equal the recurrence with", the cases, and what is changed.
-MISTAKES = Family(Mistake(*row) for row in [
+#: The words stand after "your outputs equal the recurrence with".
+MISTAKES = table(
     ("linear-state-bfloat16", "the state kept in bfloat16 between steps: keep it in float32",
      linear(), changed(kept=_bfloat16)),
     ("linear-chunk-drops-state", "the state dropped every 64 steps: hand it on from chunk to chunk",
@@ -379,4 +378,4 @@ MISTAKES = Family(Mistake(*row) for row in [
      linear("slstm"), read_as(nothing, nothing, "R_*")),
     ("slstm-mixing-transposed", "R transposed within each head",
      linear("slstm"), read_as(_turned, _turned, "R_*")),
-])  # fmt: skip
+)  # fmt: skip

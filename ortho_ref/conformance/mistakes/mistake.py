@@ -7,10 +7,10 @@ of the modules (`private`): what others compute meanwhile is as ever.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,50 +23,21 @@ Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]
 Outputs: TypeAlias = Callable[[Case, Base], Arrays]
 Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name, what is there -> what is to be there
-Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 class Mistake(NamedTuple):
-    """A wrong version.
-
-    Attributes
-    ----------
-    name : str
-        As in lists.
-    says : str
-        In words, after "equal the reference with".
-    applies : callable
-        applies(case) -> whether it is a mistake of this case.
-    outputs : callable
-        outputs(case, base) -> its outputs, of a case and the right way to compute it, base(case).
-    paired : bool
-        Whether it is looked for beside another: not one of many of a kind, whose pairs are too many to try.
-    """
+    """A wrong version, as a row of a family's table."""
 
     name: str
-    says: str
-    applies: Predicate
-    outputs: Outputs
-    paired: bool = True
+    says: str  # in words, after "equal the reference with"
+    applies: Predicate  # applies(case) -> whether it is a mistake of this case
+    outputs: Outputs  # outputs(case, base) -> its outputs, of a case and the right way to compute it, base(case)
+    paired: bool = True  # looked for beside another: not one of many of a kind, whose pairs are too many to try
 
 
-class Family(list[Mistake]):
-    """Mistakes that go together, in the order in which they are listed."""
-
-    def add(self, name: str, says: str, applies: Predicate, outputs: Outputs, paired: bool = True) -> None:
-        """One more mistake, of these attributes."""
-        self.append(Mistake(name, says, applies, outputs, paired))
-
-    def named(
-        self, name: str, says: str, applies: Predicate, way: Callable[[Any], Outputs] = lambda outputs: outputs
-    ) -> Callable[[Made], Made]:
-        """One more mistake, made by the function below the line, its `outputs` or what `way` makes these of."""
-
-        def note(function: Made) -> Made:
-            self.add(name, says, applies, way(function))
-            return function
-
-        return note
+def table(*rows: tuple[Any, ...]) -> list[Mistake]:
+    """Mistakes in the order in which they are listed: of each its name, its words, its cases and what is changed."""
+    return [Mistake(*row) for row in rows]
 
 
 def right(vector: Vector) -> Base:
@@ -76,20 +47,7 @@ def right(vector: Vector) -> Base:
 
 
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
-    """What an implementation with these mistakes gives; raises what they raise.
-
-    Parameters
-    ----------
-    mistakes : sequence of Mistake
-        The first around the next.
-    vector : Vector
-        The case with its answer.
-
-    Returns
-    -------
-    dict of str to array
-        The outputs.
-    """
+    """What an implementation with these mistakes gives, the first around the next; raises what they raise."""
     with LOCK, np.errstate(all="ignore"):
         return _with(mistakes, right(vector))(vector.case)
 
@@ -165,11 +123,8 @@ def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Ou
     return outputs
 
 
-def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Outputs:
-    """The weights of one gate taken for another's: gate -> the gate whose weights stand in its place.
-
-    kinds: which of its weights, letters of "WUb".
-    """
+def exchanged(kinds: str = "WUb", /, **mapping: str) -> Outputs:
+    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place."""
 
     def outputs(case: Case, base: Base) -> Arrays:
         def source(name: str) -> str:
@@ -216,11 +171,11 @@ def gradient_at(change: Change, *names: str) -> Outputs:
     return outputs
 
 
-@dataclass(frozen=True, eq=False)  # what is replaced may be in a dict, which has no hash
 class Patched:
     """Functions replaced while the case is computed, as by `replaced`."""
 
-    patches: tuple[Patch, ...]
+    def __init__(self, *patches: Patch) -> None:
+        self.patches = patches
 
     def __call__(self, case: Case, base: Base) -> Arrays:
         """The outputs of a mistake."""
@@ -232,11 +187,6 @@ class Patched:
         return {(id(owner), name) for owner, name, _ in self.patches}
 
 
-def patched(*patches: Patch) -> Patched:
-    """Functions replaced while the case is computed, as by `replaced`."""
-    return Patched(patches)
-
-
 def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
     """change(right, *arguments) in place of a function or a method right(*arguments)."""
     return owner, name, lambda own: lambda *arguments: change(own, *arguments)
@@ -244,7 +194,7 @@ def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
 
 def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], Outputs]:
     """The way of one function or method: of change(right, *arguments) in its place."""
-    return lambda change: patched(around(owner, name, change))
+    return lambda change: Patched(around(owner, name, change))
 
 
 def in_either_order(a: Mistake, b: Mistake) -> bool:
@@ -256,18 +206,7 @@ def in_either_order(a: Mistake, b: Mistake) -> bool:
 
 @contextlib.contextmanager
 def replaced(*patches: Patch) -> Iterator[None]:
-    """Attributes of private modules and their classes, or entries of their dicts, replaced within.
-
-    Parameters
-    ----------
-    *patches : (owner, name, callable)
-        The module, class or dict; the name in it; make(what is there) -> what is to be there.
-
-    Raises
-    ------
-    ValueError
-        What is not private: others compute with it.
-    """
+    """Attributes of private modules and their classes, or entries of their dicts, replaced within; no others'."""
     with LOCK, contextlib.ExitStack() as stack:
         for owner, name, make in patches:
             if not is_private(owner):
@@ -286,14 +225,8 @@ def fits(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def nothing(array: np.ndarray) -> np.ndarray:
-    """Zeros in place of an array."""
-    return np.zeros_like(array)
-
-
-def negative(array: np.ndarray) -> np.ndarray:
-    """The negative."""
-    return -array
+#: Changes: zeros in place of an array, its negative.
+nothing, negative = np.zeros_like, np.negative
 
 
 def same(array: np.ndarray) -> np.ndarray:

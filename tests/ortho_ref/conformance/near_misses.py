@@ -22,7 +22,7 @@ from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
-from ortho_ref.conformance.mistakes.mistake import Mistake, altered, made, patched, read_as, times
+from ortho_ref.conformance.mistakes.mistake import Mistake, Patched, altered, made, read_as, times
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import windows
 from ortho_ref.conformance.report import FAILED
@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 
 def gates_of(value, derivative):
     """Another sigmoid in every gate; its derivative from its value."""
-    return patched(*_sigmoid(value, derivative))
+    return Patched(*_sigmoid(value, derivative))
 
 
 def of_phi(name, value, slope):
@@ -79,7 +79,7 @@ def of_phi(name, value, slope):
 
         return own._replace(value=lambda a, b: value(a + b), pullback=pullback)
 
-    return patched((ACTIVATIONS, name, change))
+    return Patched((ACTIVATIONS, name, change))
 
 
 def squashed_h0(case, base):
@@ -260,12 +260,12 @@ MAPS = (
     NearMiss(
         "|v|^2 + 1e-6 in Householder's reflections",
         "parametrization/householder*",
-        patched((householder.Householder, "_solved", longer)),
+        Patched((householder.Householder, "_solved", longer)),
     ),
     NearMiss(
         "(I + A)^-1 in float32",
         "parametrization/scaled_cayley",
-        patched((cayley, "inverse", single_inverse)),
+        Patched((cayley, "inverse", single_inverse)),
         says="float32",
     ),
     NearMiss("Cayley by 20 powers", "parametrization/scaled_cayley", by_series(20)),
