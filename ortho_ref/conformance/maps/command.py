@@ -16,13 +16,7 @@ HELP = "any orthogonal map Q -> U: which it is, how orthogonal, and its gradient
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The command's.
-    """
+    """Those of the command."""
     parser.add_argument("--adapter", required=True, metavar="FILE.py|package.module", help="a module with map(Q)")
     parser.add_argument(
         "--tolerance",
@@ -54,23 +48,7 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Check a map, say what was found, and write it.
-
-    Parameters
-    ----------
-    given : Namespace
-        The arguments.
-
-    Returns
-    -------
-    int
-        0 where it is orthogonal within the tolerance and no gradient is wrong, or 1.
-
-    Raises
-    ------
-    ValueError, OSError
-        An adapter that cannot be loaded, a limit that is none, a file that cannot be written.
-    """
+    """Check a map, say what was found, and write it.  0 where the report is `ok`, or 1."""
     check_limits(given.tolerance, given.range)
     check_places({"--report": given.report, "--svg": given.svg})
     with contextlib.ExitStack() as stack:
