@@ -171,24 +171,9 @@ class _Once(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
-    """Run one command.
+    """Run one command, for a program of this name; its exit code: of `run` 1 where not `ok`, 130 or 143 after a signal.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the command line unless given.
-    name : str
-        What the program is called, for its help and errors.
-
-    Returns
-    -------
-    int
-        The exit code: 0; of `run` 1 where the report is not `ok`; 130 or 143 after Ctrl-C or SIGTERM.
-
-    Raises
-    ------
-    SystemExit
-        Exit code 2 where the command line makes no sense, or a file or folder cannot be read or written.
+    SystemExit with code 2 where the command line makes no sense, or a file or folder cannot be read or written.
     """
     starting.loaded()
     open_standard_streams()

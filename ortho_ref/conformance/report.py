@@ -106,20 +106,7 @@ class Result:
 
 
 def shortened(names: Iterable[str], every: Iterable[str]) -> str:
-    """Names in one line; of all names under one prefix the prefix: d_weights.* for every one of them.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Those to be listed.
-    every : iterable of str
-        All that there are: "d_weights.*" stands where every one of them that begins so is listed.
-
-    Returns
-    -------
-    str
-        Each once, in their order, commas between.
-    """
+    """Names, each once; of all of `every` under one prefix the prefix: d_weights.* for every one of them."""
     own, counts = list(names), Counter(name.partition(".")[0] for name in every)
     found = Counter(name.partition(".")[0] for name in own)
 
@@ -131,13 +118,7 @@ def shortened(names: Iterable[str], every: Iterable[str]) -> str:
 
 
 class Printed(ABC):
-    """A table with one row a result and a line under it.
-
-    Attributes
-    ----------
-    what : str
-        What a row is of: the heading of the names.
-    """
+    """A table with one row a result and a line under it; `what` is the heading of the names."""
 
     what: ClassVar[str]
 
@@ -197,20 +178,12 @@ class Printed(ABC):
 
 
 class Covered(NamedTuple):
-    """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of.
+    """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of."""
 
-    Attributes
-    ----------
-    name : str
-        "gru_reset_before, tanh".
-    passed, asked, there : int
-        Cases that passed, that were asked, and that the kit has.
-    """
-
-    name: str
+    name: str  # "gru_reset_before, tanh"
     passed: int
     asked: int
-    there: int
+    there: int  # cases that the kit has
 
     @property
     def cell(self) -> str:

@@ -106,26 +106,9 @@ def read_report(path: str | Path) -> dict[str, Any]:
 
 
 def read_baseline(path: str | Path, dtype: str, forward: bool) -> dict[str, str]:
-    """The cases of a report that a later run has to keep: "passed", or "partial" where that was allowed.
+    """The cases of a report that a later run has to keep -> "passed", or "partial" where that was allowed.
 
-    Parameters
-    ----------
-    path : str or Path
-        Of the report.
-    dtype : str
-        The precision of the run that is to be held to it.
-    forward : bool
-        Whether the forward pass alone is judged in it.
-
-    Returns
-    -------
-    dict of str to str
-        Case -> status.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read_report`; a report of another precision, of other passes, or of a run that was interrupted.
+    OSError or ValueError as of `read_report`, and for a report of another dtype, other passes, or an interrupted run.
     """
     report = read_report(path)
     if report["interrupted"]:
@@ -154,18 +137,7 @@ def worse(report: Report, baseline: dict[str, str]) -> tuple[str, ...]:
 def badge(report: dict[str, Any], label: str = "conformance") -> str:
     """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 24 of 24 cases".
 
-    Parameters
-    ----------
-    report : dict
-        As `read_report` gives it.
-    label : str
-        What stands on the left.
-
-    Returns
-    -------
-    str
-        Green where the run was ok, yellow where that took partial cases, red where it was not; grey where nothing was
-        supported.
+    Green where the run was ok, yellow where that took partial cases, red where not; grey where nothing was supported.
     """
     counts = report["counts"]
     asked = sum(own["there"] for own in report["covered"])

@@ -24,15 +24,7 @@ Adjoint = tuple[np.ndarray | None, np.ndarray, Weights]
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
-
-    Attributes
-    ----------
-    x : array (B, m)
-        The input.
-    h_prev, gate, c : array (B, n)
-        The state before, the gate, the content.
-    """
+    """All that step_backward reads: x (B, m), the rest (B, n)."""
 
     x: np.ndarray
     h_prev: np.ndarray

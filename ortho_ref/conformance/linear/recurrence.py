@@ -26,47 +26,21 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A recurrence of the kind `linear`.
+    """A recurrence of the kind `linear`."""
 
-    Attributes
-    ----------
-    name : str
-        In a config.
-    step : callable
-        step(config, x, state, **parts) -> o, the new state, and the adjoint: back(do, dstate) -> dx, dstate before.
-    inputs, states : mapping of str to Input
-        What it takes, and what it keeps. An input without T is a weight.
-    output : str
-        Axes of o.
-    decay : str
-        The input that makes it forget.
-    slow, strong : mapping of str to (low, high)
-        Ranges with hardly any forgetting, and with nearly all.
-    options : mapping of str to value
-        Keys of a config with their usual values.
-    complex : collection of str
-        Inputs and states that are complex; empty, or all but weights.
-    empty : mapping of str to float
-        Entries of a state at the start, where they are not 0.
-    parts : mapping of str to callable
-        Functions of the step, where they are not its own: what `mistakes` replaces.
-    kept : callable
-        kept(entries) -> what is kept of a state between two steps.
-    """
-
-    name: str
-    step: Step
+    name: str  # in a config
+    step: Step  # step(config, x, state, **parts) -> o, the new state, its adjoint back(do, dstate) -> dx, dstate before
     inputs: Mapping[str, Input]
-    states: Mapping[str, Input]
-    output: str
-    decay: str
+    states: Mapping[str, Input]  # what it takes, and what it keeps; an input without T is a weight
+    output: str  # axes of o
+    decay: str  # the input that makes it forget
     slow: Mapping[str, tuple[float, float]]
-    strong: Mapping[str, tuple[float, float]]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    complex: Collection[str] = ()
-    empty: Mapping[str, float] = field(default_factory=dict)
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries
+    strong: Mapping[str, tuple[float, float]]  # ranges with hardly any forgetting, and with nearly all
+    options: Mapping[str, Any] = field(default_factory=dict)  # keys of a config with their usual values
+    complex: Collection[str] = ()  # inputs and states that are complex; empty, or all but weights
+    empty: Mapping[str, float] = field(default_factory=dict)  # entries of a state at the start, where they are not 0
+    parts: Mapping[str, Any] = field(default_factory=dict)  # of the step, in place of its own, by `mistakes`
+    kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries  # of a state between two steps
 
     def config(self, sizes: Mapping[str, int], **options: Any) -> Config:
         """Its config, with the usual value of every option that is not given."""
