@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, TextIO
 
-from msgspec.structs import asdict
+from msgspec import Struct
 
 import ortho_ref
 from ortho_ref import formats
@@ -177,13 +177,13 @@ class Printed(ABC):
         console.print(shown(self.summary()), highlight=False, markup=False)
 
 
-class Covered(NamedTuple):
+class Covered(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of."""
 
     name: str  # "gru_reset_before, tanh"
-    passed: int
-    asked: int
-    there: int  # cases that the kit has
+    passed: findings.Count
+    asked: findings.Count
+    there: findings.Count  # cases that the kit has
 
     @property
     def cell(self) -> str:
@@ -321,7 +321,7 @@ class Report(Printed):
             "kit": ortho_ref.__version__,
             "vectors": vectors_now(),
             "platform": platform_now(),
-            "origin": None if self.origin is None else asdict(self.origin),
+            "origin": formats.plain(self.origin),
             "dtype": self.dtype,
             "forward": self.forward,
             "allow_partial": self.allow_partial,
@@ -329,8 +329,8 @@ class Report(Printed):
             "ok": self.ok,
             "worse": list(self.worse),
             "counts": self.counts,
-            "covered": [own._asdict() for own in self.covered],
-            "assumed": [asdict(departure) for departure in self.assumed],
+            "covered": formats.plain(self.covered),
+            "assumed": formats.plain(self.assumed),
             "findings": formats.plain(findings.findings(self.results)),
             "explained": formats.plain(findings.summary(self.results)),
             "cases": [_as_dict(result) for result in self.results],

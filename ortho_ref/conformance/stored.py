@@ -11,7 +11,7 @@ from ortho_ref.conformance.cases.case import DTYPES, HALF
 from ortho_ref.conformance.cases.case_files import read_manifest
 from ortho_ref.conformance.entries import Wrong
 from ortho_ref.conformance.findings import Assumed, Count, Finding, Summary
-from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, Report
+from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, Covered, Report
 from ortho_ref.conformance.running.origin import Origin, Platform, Vectors
 from ortho_ref.formats import Form, Least0
 
@@ -50,15 +50,6 @@ class Counts(Form):
     failed: Count
     partial: Count
     unsupported: Count
-
-
-class Covered(Form):
-    """How many cases a verdict is of."""
-
-    name: str
-    passed: Count
-    asked: Count
-    there: Count
 
 
 class Stored(Form):

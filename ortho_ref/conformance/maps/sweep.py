@@ -1,6 +1,6 @@
 """The defect ||U^H U - I||_2 over the size of Q, or over its condition number where the size does not matter."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -47,7 +47,7 @@ def sweep(
     """
     at = tuple(sorted({*(CONDITIONS if conditions else NORMS), *ends}))
     n, columns = shape
-    more = {} if n == columns else {"columns": columns}
+    more: dict[str, Any] = {} if n == columns else {"columns": columns}
     found, why = [], ""
     for where in at:
         largest: float | None = None
