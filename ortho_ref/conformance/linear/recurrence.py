@@ -1,4 +1,4 @@
-"""What a recurrence of the kind `linear` is: a step with its adjoint, its inputs and states, and how they are drawn."""
+"""What a recurrence of the kind `linear` is: a step with its adjoint, its inputs and states."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays
 
 State: TypeAlias = tuple[np.ndarray, ...]
 Back: TypeAlias = Callable[[np.ndarray, State], tuple[Arrays, State]]  # do, ds_t -> dx_t, ds_{t-1}
@@ -41,40 +41,6 @@ class Recurrence:
     empty: Mapping[str, float] = field(default_factory=dict)  # entries of a state at the start, where they are not 0
     parts: Mapping[str, Any] = field(default_factory=dict)  # of the step, in place of its own, by `mistakes`
     kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries  # of a state between two steps
-
-    def config(self, sizes: Mapping[str, int], **options: Any) -> Config:
-        """Its config, with the usual value of every option that is not given."""
-        own = {**self.options, **options}
-        if "scale" in own and own["scale"] is None:
-            own["scale"] = sizes["K"] ** -0.5
-        return {"recurrence": self.name, **own}
-
-    def drawn(
-        self,
-        sizes: Mapping[str, int],
-        ranges: Mapping[str, tuple[float, float]],
-        initial: bool = True,
-        marks: Collection[tuple[int, int]] = (),
-        without: str = "",
-    ) -> dict[str, dict[str, Any]]:
-        """Shape and range of every array, do and ds_T among them, as `drawing` takes them.
-
-        `ranges` are in place of an input's own; `marks` are the resets, (step, sequence); `without` is an input that
-        the options leave out.
-        """
-        first = {f"{name}0": own for name, own in self.states.items() if initial}
-        last = {f"d{name}_T": Input(own.axes) for name, own in self.states.items()}
-        arrays = {**self.inputs, **first, "do": Input(self.output), **last}
-        arrays.pop(without, None)
-        found: dict[str, Any] = {}
-        for name, (axes, low, high) in arrays.items():
-            shape = [sizes[letter] for letter in axes] + [2] * (name in self.complex)
-            low, high = ranges.get(name, (low, high))
-            found[name] = {"shape": shape, "low": low, "high": high}
-        if marks:
-            resets = {"shape": [sizes["T"], sizes["B"]], "low": 0.0, "high": 1.0, "marks": [list(own) for own in marks]}
-            found["resets"] = resets
-        return found
 
     def at(self, inputs: Arrays, t: int) -> Arrays:
         """The inputs of step t, and weights."""
