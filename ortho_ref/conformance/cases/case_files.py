@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -97,45 +96,34 @@ def vectors(folder: Path | str = VECTORS) -> tuple[Vector, ...]:
 
 
 def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
-    if entry["drawn"] is not None:
-        return _drawn_vector(entry)
-    own = stored[file_of(entry["kind"])]
-
     def arrays(role: str) -> Arrays:
+        own = stored[file_of(entry["kind"])]
         return {name: own[key_of(entry["id"], role, name)] for name in entry[role]}
 
-    expected = arrays("expected")
-    if entry["kind"] == "initial":
-        expected = expected_of(entry["config"])
+    if entry["drawn"] is None:
+        inputs, low, high = arrays("inputs"), arrays("low"), arrays("high")
+        expected = expected_of(entry["config"]) if entry["kind"] == "initial" else arrays("expected")
+    else:
+        (inputs, expected), low, high = _drawn(entry), {}, {}
     outputs = {name: array.shape for name, array in expected.items()}
-    return Vector(
-        Case(entry["id"], entry["kind"], entry["config"], arrays("inputs"), outputs),
-        expected,
-        arrays("low"),
-        arrays("high"),
-        tuple(entry["equations"]),
-        entry["why"],
-        tuple(entry["kills"]),
-        entry["confirmed"],
-    )
+    case = Case(entry["id"], entry["kind"], entry["config"], inputs, outputs)
+    texts = tuple(entry["equations"]), entry["why"], tuple(entry["kills"])
+    return Vector(case, expected, low, high, *texts, entry["confirmed"], entry["drawn"])
 
 
-def _drawn_vector(entry: dict[str, Any]) -> Vector:
-    """A case that is drawn: the reference gives its answer, which has to be that of when it was made."""
+def _drawn(entry: dict[str, Any]) -> tuple[Arrays, Arrays]:
+    """Inputs, and the answer that the reference gives, which has to be that of when the case was made."""
     from ortho_ref.conformance.cases import reference  # only here: the kit loads no models before they are asked for
 
     inputs = drawing.inputs_of(entry["drawn"])
     if drawing.hash_of(inputs) != entry["drawn"]["sha256"]:
         raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is drawn otherwise than it was made")
-    case = Case(entry["id"], entry["kind"], entry["config"], inputs)
-    expected = reference.outputs(case)
+    expected = reference.outputs(Case(entry["id"], entry["kind"], entry["config"], inputs))
     if not drawing.agree(expected, entry["drawn"]["checks"]):
         raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is computed otherwise than it was made")
     for array in (*inputs.values(), *expected.values()):
         array.flags.writeable = False
-    texts = (tuple(entry["equations"]), entry["why"], tuple(entry["kills"]))
-    whole = replace(case, outputs={name: array.shape for name, array in expected.items()})
-    return Vector(whole, expected, {}, {}, *texts, entry["confirmed"], entry["drawn"])
+    return inputs, expected
 
 
 def key_of(id: str, role: str, name: str) -> str:

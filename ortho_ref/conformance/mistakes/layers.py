@@ -98,10 +98,6 @@ def _biases_of_ones(own: Any, cell: Any, way: Any, inputs: Arrays, *rest: Any) -
 # Padding
 
 
-def _all_counted(own: Any, *rest: Any) -> Pass:
-    return own(*rest[:-1], np.ones_like(rest[-1]))
-
-
 def _held(case: Case, base: Base) -> Arrays:
     """Lengths as the mask that they are."""
     mask = layered.kept(case.config, case.inputs, *case.inputs["x"].shape[:2])
@@ -133,10 +129,6 @@ def _padding_gradient(case: Case, base: Base) -> Arrays:
 
 
 # Directions
-
-
-def _halves_exchanged(y: np.ndarray) -> np.ndarray:
-    return np.roll(y, y.shape[-1] // 2, axis=-1)
 
 
 def _second_half_reversed(y: np.ndarray) -> np.ndarray:
@@ -204,10 +196,6 @@ def _by_reshape(case: Case, base: Base) -> Arrays:
 # A weight that is kept by a map
 
 
-def _adjoint(own: Any, a: Any) -> Any:
-    return own(a).conj().T
-
-
 def _map_detached(case: Case, base: Base) -> Arrays:
     own = f"d_weights.layer0.{case.config['parametrized']['weight']}.*"
     return scaled(lambda case: 0.0, own)(case, base)
@@ -258,10 +246,6 @@ def _a_step_late(case: Case) -> Arrays:
     later = np.roll(case.inputs["resets"], 1, axis=0)
     later[0] = False
     return {"resets": later}
-
-
-def _h_alone(own: Any, state: Any, step: np.ndarray) -> Any:
-    return (*own(state, step)[:1], *state[1:])
 
 
 def _carried_back(own: Any, cell: Any, weights: Arrays, tape: Any, *upstream: Any) -> Back:
@@ -340,7 +324,8 @@ MISTAKES = table(
     ("absent-bias-ones", "ones for absent biases",
      layer(bias=False), instead(layered, "own_weights")(_biases_of_ones)),
     ("padding-ignored", "every step counted, padding too", padded, configured(padding=None)),
-    ("padding-in-state", "y 0 in padding, and the state run on through it", BY_LENGTHS, _forward(_all_counted)),
+    ("padding-in-state", "y 0 in padding, and the state run on through it",
+     BY_LENGTHS, _forward(lambda own, *rest: own(*rest[:-1], np.ones_like(rest[-1])))),
     ("padding-held", "y in padding the last state, not 0", BY_LENGTHS, _held),
     ("masked-y-zero", "y 0 where the mask is off", BY_MASK, _y_masked),
     ("masked-state-zero", "the state set to 0 where the mask is off", BY_MASK, _forward(_state_reset)),
@@ -350,7 +335,7 @@ MISTAKES = table(
      BY_LENGTHS, instead(layered, "kept")(lambda own, *rest: own(*rest)[::-1])),
     ("padding-gradient", "dL/dy in padding counted, as of the last state", BY_LENGTHS, _padding_gradient),
     ("reverse-first", "the reverse direction's half of y before the other",
-     two_ways, through(_halves_exchanged, ("dy",), ("y",))),
+     two_ways, through(lambda y: np.roll(y, y.shape[-1] // 2, axis=-1), ("dy",), ("y",))),
     ("reverse-not-turned-back", "the reverse direction's y in the order of its steps",
      two_ways, through(_second_half_reversed, ("dy",), ("y",))),
     ("reverse-forwards", "both directions run forwards",
@@ -367,7 +352,7 @@ MISTAKES = table(
      two_layers, through(lambda a: a[::-1], D_LAST, LAST)),
     ("batch-first-by-reshape", "batch and time exchanged by a reshape", layer(batch_first=True), _by_reshape),
     ("map-inverse", "U^-1 in place of the map's U, with its gradient",
-     kept, Patched(around(reference, "of_map", _adjoint), around(reference, "to_map", _adjoint))),
+     kept, Patched(*(around(reference, way, lambda own, a: own(a).conj().T) for way in ("of_map", "to_map")))),
     ("map-gradient-transposed", "dL/dU handed to the map transposed",
      kept, instead(reference, "to_map")(lambda own, a: own(a).T)),
     ("map-gradient-lost", "no gradient of the map's parameters", kept, _map_detached),
@@ -382,7 +367,8 @@ MISTAKES = table(
     ("resets-inverted", "the marks taken for where a sequence goes on",
      resets, fed(lambda case: {"resets": ~case.inputs["resets"]})),
     ("resets-h-alone", "c carried on where h is set back",
-     layer(padding="resets", cell="lstm"), instead(layered, "begun")(_h_alone)),
+     layer(padding="resets", cell="lstm"),
+     instead(layered, "begun")(lambda own, state, step: (*own(state, step)[:1], *state[1:]))),
     ("resets-gradient", "the gradient carried back over the beginning of a sequence", resets, _backward(_carried_back)),
     ("resets-to-h0", "the initial state, not 0, where a sequence begins",
      resets, Patched(around(layered, "forward", _from_h0), around(layered, "backward", _to_h0))),

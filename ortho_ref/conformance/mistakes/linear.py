@@ -10,6 +10,7 @@ from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.conformance.cases.case import Arrays, Case, in_precision
 from ortho_ref.conformance.linear import delta, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
+from ortho_ref.conformance.mistakes.applies import both
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Predicate,
@@ -75,14 +76,6 @@ def _marked(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Case, Base]
 def _borders(marks: np.ndarray) -> np.ndarray:
     steps = np.arange(len(marks))
     return marks | ((steps > 0) & (steps % CHUNK == 0))[:, None]
-
-
-def _later(marks: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros_like(marks[:1]), marks[:-1]])
-
-
-def _long(case: Case) -> bool:
-    return linear()(case) and len(case.inputs["do"]) > CHUNK
 
 
 def _from_empty(case: Case, base: Base) -> Arrays:
@@ -271,10 +264,6 @@ def _floor_one(s: Any, m: Any) -> Any:
     return np.where(larger, np.abs(s), 1.0), np.where(larger, np.sign(s), 0), nothing(m)
 
 
-def _no_floor(s: Any, m: Any) -> Any:
-    return np.abs(s), np.sign(s), nothing(m)
-
-
 def _no_absolute(s: Any, m: Any) -> Any:
     larger, floor = s >= np.exp(-m), np.exp(-m)
     return np.where(larger, s, floor), np.where(larger, 1.0, 0), np.where(larger, 0, -floor)
@@ -293,7 +282,7 @@ MISTAKES = table(
     ("linear-state-bfloat16", "the state kept in bfloat16 between steps: keep it in float32",
      linear(), changed(kept=_bfloat16)),
     ("linear-chunk-drops-state", "the state dropped every 64 steps: hand it on from chunk to chunk",
-     _long, _marked(_borders)),
+     both(linear(), lambda case: len(case.inputs["do"]) > CHUNK), _marked(_borders)),
     ("linear-initial-ignored", "the initial state ignored",
      linear(initial_state=True), _from_empty),
     ("linear-state-transposed", "the matrix state as (V, K), given and returned: it is (K, V)",
@@ -303,7 +292,7 @@ MISTAKES = table(
     ("linear-resets-ignored", "resets ignored: states run on into the next sequence",
      linear(has="resets"), _marked(nothing)),
     ("linear-resets-late", "resets one step late: a mark empties the state before its own step",
-     linear(has="resets"), _marked(_later)),
+     linear(has="resets"), _marked(lambda marks: np.concatenate([nothing(marks[:1]), marks[:-1]]))),
     ("linear-decay-gradient-float32", "the decay's gradient summed in float32, from that of its cumulated logarithm",
      _matrix, altered(_by_float32_sums)),
     ("linear-scale-left-out", "1/sqrt(K) left out",
@@ -363,7 +352,7 @@ MISTAKES = table(
     ("mlstm-floor-one", "max(|n q|, 1) in the denominator: C and n carry exp(-m), so the 1 becomes exp(-m)",
      linear("mlstm"), part(floored=_floor_one)),
     ("mlstm-floor-left-out", "|n q| alone in the denominator: take max(|n q|, exp(-m))",
-     linear("mlstm"), part(floored=_no_floor)),
+     linear("mlstm"), part(floored=lambda s, m: (np.abs(s), np.sign(s), nothing(m)))),
     ("mlstm-absolute-left-out", "max(n q, exp(-m)) in the denominator: take |n q|",
      linear("mlstm"), part(floored=_no_absolute)),
     ("mlstm-eps", "1e-6 added to the denominator, as in NX-AI/xlstm",

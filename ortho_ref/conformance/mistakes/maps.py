@@ -71,10 +71,6 @@ def _additive(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any
 DERIVATIVE = instead(exponential, "exponential_derivative")
 
 
-def _as_at_zero(case: Case, found: Arrays) -> Arrays:
-    return {"d_params.A": case.inputs["dU"] - case.inputs["dU"].T}
-
-
 def _by_tangent(case: Case, found: Arrays) -> Arrays:
     """exp's derivative as at A = 0, carried to U: the skew part of U^T dU."""
     W = found["U"].T @ case.inputs["dU"]
@@ -161,10 +157,6 @@ def _jax_cotangent(case: Case, base: Base) -> Arrays:
     return {**_conjugated_map(case, base), "U": base(case)["U"]}
 
 
-def _unit_vector(array: np.ndarray) -> np.ndarray:
-    return array / np.linalg.norm(array)
-
-
 def _transforms_exchanged(case: Case, base: Base) -> Arrays:
     """The conjugate of U at -w and v^*."""
 
@@ -181,10 +173,6 @@ HOUSEHOLDER = of("householder")
 _several_reflections = both(HOUSEHOLDER, lambda case: case.config["reflections"] > 1)
 _all_reflections = both(HOUSEHOLDER, lambda case: case.config["reflections"] == len(case.inputs["params.V"]))
 _one_to_leave_out = both(_several_reflections, lambda case: not _all_reflections(case))  # and that is a reflection
-
-
-def _unit_columns(array: np.ndarray) -> np.ndarray:
-    return array / np.linalg.norm(array, axis=0)
 
 
 def _last_is_reflection(case: Case) -> Arrays:
@@ -220,7 +208,8 @@ MISTAKES = table(
     ("geodesic-additive", "U - delta, not a geodesic step", GEODESIC, RETRACT(_additive)),
     ("exp-transposed", "exp(-A) for exp(A)", EXP, read_as(negative, negative, A)),
     ("exp-half", "exp(A / 2)", EXP, read_as(times(0.5), times(0.5), A)),
-    ("exp-gradient-at-0", "exp's derivative as at A = 0", EXP, altered(_as_at_zero)),
+    ("exp-gradient-at-0", "exp's derivative as at A = 0",
+     EXP, altered(lambda case, found: {"d_params.A": case.inputs["dU"] - case.inputs["dU"].T})),
     ("exp-gradient-tangent", "U^T dU - dU^T U for the gradient", EXP, altered(_by_tangent)),
     ("exp-derivative-at-A", "exp's derivative at A, not at A^T", EXP, DERIVATIVE(lambda own, A, E: own(A.T, E))),
     ("exp-no-projection", "the gradient not made skew",
@@ -245,7 +234,8 @@ MISTAKES = table(
     ("map-gradient-conjugated", "dL/dU conjugated (JAX, autograd)", COMPLEX, _jax_cotangent),
     ("reflection-conjugate", "reflections in the conjugate of v (uRNN's code)",
      STRUCTURED, read_as(conjugate, conjugate, *V)),
-    ("reflection-length", "the gradient by v / |v|, not by v", STRUCTURED, gradient_at(_unit_vector, *V)),
+    ("reflection-length", "the gradient by v / |v|, not by v",
+     STRUCTURED, gradient_at(lambda v: v / np.linalg.norm(v), *V)),
     ("reflection-gradient-conjugated", "the gradients of v conjugated", STRUCTURED, through(conjugate, (), D_V)),
     ("reflection-gradient-half", "Wirtinger derivatives by v, half the gradient",
      STRUCTURED, scaled(lambda case: 0.5, *D_V)),
@@ -256,7 +246,8 @@ MISTAKES = table(
     ("structured-R1-R2", "R_1 and R_2 exchanged", STRUCTURED, swapped(*V)),
     ("structured-F-inverse", "F and F^-1 exchanged", STRUCTURED, _transforms_exchanged),
     ("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, through(transposed, ("dU",), ("U",))),
-    ("householder-length", "the gradient by v / |v|, not by v", HOUSEHOLDER, gradient_at(_unit_columns, "params.V")),
+    ("householder-length", "the gradient by v / |v|, not by v",
+     HOUSEHOLDER, gradient_at(lambda V: V / np.linalg.norm(V, axis=0), "params.V")),
     ("householder-last", "the last of n reflections as it is, without the sign that stands for it",
      _all_reflections, fed(_last_is_reflection)),
     ("householder-not-normalised", "I - 2 v v^T, not divided by |v|^2",

@@ -68,10 +68,6 @@ def _k_as(change: Callable[[int], int]) -> Outputs:
     return _adam(lambda own, self, rate, k, *rest: own(self, rate, change(k), *rest))
 
 
-def _first_moment_uncorrected(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    return own(self, rate, k, g, buffers) * (1 - self.beta1**k)
-
-
 def _epsilon_hat(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     return own(_with(self, epsilon=self.epsilon / np.sqrt(1 - self.beta2**k)), rate, k, g, buffers)
 
@@ -95,10 +91,6 @@ def _square_of_new_moment(own: Any, self: Any, rate: Any, k: Any, g: Any, buffer
     return _over_v(self, rate, k, m, buffers["v"])
 
 
-def _betas_swapped(own: Any, self: Any, *rest: Any) -> Any:
-    return own(_with(self, beta1=self.beta2, beta2=self.beta1), *rest)
-
-
 def _modulus(v: Any) -> Any:
     """|g|^2 for real and imaginary part, of the squares of each."""
     return np.repeat(v.reshape(-1, 2).sum(axis=1), 2)
@@ -120,10 +112,6 @@ def _changed_to(argument: str, value: float) -> tuple[Predicate, Outputs]:
         return matters and abs(own[argument] - value) > _NO_EPSILON
 
     return optimizing("rmsprop", good), reconfigured("rmsprop", **{argument: value})
-
-
-def _decay_swapped(own: Any, self: Any, *rest: Any) -> Any:
-    return own(_with(self, decay=1 - self.decay), *rest)
 
 
 def _over_root(self: Any, step: Any, v: Any) -> Any:
@@ -154,10 +142,6 @@ def _decays(case: Case) -> bool:
     return _stepping(case) and case.config["optimizer"]["weight_decay"] > 0
 
 
-def _dampened(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    return own(self, rate, k, (1 - self.momentum) * g, buffers)
-
-
 def _nesterov(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     return rate * (g + self.momentum * buffers["m"])
@@ -175,7 +159,8 @@ def _decoupled(own: Any, self: Any, name: Any, parameter: Any, gradient: Any) ->
 MISTAKES = table(
     ("step-ascends", "the step added, not subtracted", _stepping, _any(lambda own, *rest: -own(*rest))),
     ("adam-no-correction", "Adam without bias correction", ADAM, _k_as(lambda k: 10**9)),
-    ("adam-m-uncorrected", "Adam with the second moment corrected alone", ADAM, _adam(_first_moment_uncorrected)),
+    ("adam-m-uncorrected", "Adam with the second moment corrected alone",
+     ADAM, _adam(lambda own, self, rate, k, *rest: own(self, rate, k, *rest) * (1 - self.beta1**k))),
     ("adam-k-late", "Adam's bias correction one update late", ADAM, _k_as(lambda k: max(k - 1, 1))),
     ("adam-k-early", "Adam's bias correction one update early", ADAM, _k_as(lambda k: k + 1)),
     ("adam-epsilon-1e-7", "Adam's epsilon 1e-7 (Keras)",
@@ -183,7 +168,8 @@ MISTAKES = table(
     ("adam-epsilon-hat", "Adam's epsilon beside the uncorrected root (TensorFlow 1)", ADAM, _adam(_epsilon_hat)),
     ("adam-epsilon-inside", "Adam's epsilon inside the root", ADAM, _adam(_epsilon_in_root)),
     ("adam-square-of-m", "the square of the first moment in Adam's second", ADAM, _adam(_square_of_new_moment)),
-    ("adam-betas-swapped", "beta1 and beta2 exchanged", ADAM, _adam(_betas_swapped)),
+    ("adam-betas-swapped", "beta1 and beta2 exchanged",
+     ADAM, _adam(lambda own, self, *rest: own(_with(self, beta1=self.beta2, beta2=self.beta1), *rest))),
     ("adam-shared-modulus", "one second moment |g|^2 for real and imaginary part",
      _complex_moments("adam"), _adam(_adam_shared)),
     ("rmsprop-initial-0", "RMSprop from v = 0 (Keras, PyTorch)", *_changed_to("initial", _NO_EPSILON)),
@@ -195,12 +181,14 @@ MISTAKES = table(
     ("rmsprop-epsilon-1e-7", "RMSprop's epsilon 1e-7 (Keras)", *_changed_to("epsilon", 1e-7)),
     ("rmsprop-decay-0.9", "RMSprop's decay 0.9 (TensorFlow, Keras)", *_changed_to("decay", 0.9)),
     ("rmsprop-decay-0.99", "RMSprop's decay 0.99 (PyTorch)", *_changed_to("decay", 0.99)),
-    ("rmsprop-decay-swapped", "decay and 1 - decay exchanged", RMSPROP, _rmsprop(_decay_swapped)),
+    ("rmsprop-decay-swapped", "decay and 1 - decay exchanged",
+     RMSPROP, _rmsprop(lambda own, self, *rest: own(_with(self, decay=1 - self.decay), *rest))),
     ("rmsprop-old-square", "the mean square from before the gradient", RMSPROP, _rmsprop(_old_square)),
     ("rmsprop-centered", "the variance for the mean square (PyTorch's centered)", RMSPROP, _rmsprop(_centered)),
     ("rmsprop-shared-modulus", "one mean square |g|^2 for real and imaginary part",
      _complex_moments("rmsprop"), _rmsprop(_rmsprop_shared)),
-    ("momentum-dampened", "momentum with dampening, m = b m + (1 - b) g", MOMENTUM, _sgd(_dampened)),
+    ("momentum-dampened", "momentum with dampening, m = b m + (1 - b) g",
+     MOMENTUM, _sgd(lambda own, self, rate, k, g, buffers: own(self, rate, k, (1 - self.momentum) * g, buffers))),
     ("momentum-nesterov", "Nesterov's momentum", MOMENTUM, _sgd(_nesterov)),
     ("no-momentum", "no momentum", MOMENTUM, reconfigured("sgd", momentum=0.0)),
     ("weight-decay-decoupled", "weight decay beside the step (AdamW)", _decays, _any(_decoupled)),

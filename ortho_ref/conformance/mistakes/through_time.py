@@ -158,24 +158,21 @@ def _next_h(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     return own(w, dh, cache._replace(h_prev=cache.o * cache.y))
 
 
-def _no_last_states(case: Case) -> Arrays:
-    return {n: nothing(case.inputs[n]) for n in ("dh_T", "dc_T") if n in case.inputs}
+def _without(*names: str, steps: slice = slice(None)) -> Outputs:
+    """0 for upstream gradients, in these steps."""
+
+    def change(case: Case) -> Arrays:
+        own = {name: case.inputs[name].copy() for name in names if name in case.inputs}
+        for array in own.values():
+            array[steps] = 0
+        return own
+
+    return fed(change)
 
 
-def _last_alone(case: Case) -> Arrays:
-    return {"dh": np.concatenate([nothing(case.inputs["dh"][:-1]), case.inputs["dh"][-1:]])}
-
-
-def _last_ignored(case: Case) -> Arrays:
-    return {"dh": np.concatenate([case.inputs["dh"][:-1], nothing(case.inputs["dh"][-1:])])}
-
-
-def _per_sequence(case: Case) -> float:
-    return 1 / float(case.inputs["h0"].shape[0])
-
-
-def _per_step(case: Case) -> float:
-    return 1 / float(case.inputs["x"].shape[0])
+def _averaged(over: str, *names: str) -> Outputs:
+    """Gradients divided by the first axis of an input: the batch of h0, the time of x."""
+    return scaled(lambda case: 1 / len(case.inputs[over]), *names)
 
 
 def _first_step_alone(case: Case, base: Base) -> Arrays:
@@ -232,17 +229,17 @@ MISTAKES = table(
     ("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}",
      sequence("elman"), _gradient_of("U", "U", h_prev="h")),
     ("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", LSTM, stepping(_next_h)),
-    ("dh_T-ignored", "dL/dh_T ignored", ANY, fed(_no_last_states)),
-    ("dc_T-ignored", "dL/dc_T ignored", LSTM, fed(lambda case: {"dc_T": nothing(case.inputs["dc_T"])})),
-    ("dh-last-only", "dL/dh_t taken at the last step alone", ANY, fed(_last_alone)),
-    ("dh-last-ignored", "dL/dh_t ignored at the last step", ANY, fed(_last_ignored)),
+    ("dh_T-ignored", "dL/dh_T ignored", ANY, _without("dh_T", "dc_T")),
+    ("dc_T-ignored", "dL/dc_T ignored", LSTM, _without("dc_T")),
+    ("dh-last-only", "dL/dh_t taken at the last step alone", ANY, _without("dh", steps=slice(-1))),
+    ("dh-last-ignored", "dL/dh_t ignored at the last step", ANY, _without("dh", steps=slice(-1, None))),
     ("h0-gradient-lost", "d_h0 = 0", ANY, scaled(lambda case: 0.0, "d_h0", "d_c0")),
     ("c0-gradient-lost", "d_c0 = 0", LSTM, scaled(lambda case: 0.0, "d_c0")),
     ("x-gradient-lost", "d_x = 0", _no_tokens, scaled(lambda case: 0.0, "d_x")),
     ("weights-averaged-over-batch", "gradients of weights averaged over the batch",
-     _several, scaled(_per_sequence, "d_weights.*")),
-    ("weights-averaged-over-time", "gradients of weights averaged over time", ANY, scaled(_per_step, "d_weights.*")),
-    ("all-averaged-over-batch", "every gradient averaged over the batch", _several, scaled(_per_sequence, "d_*")),
+     _several, _averaged("h0", "d_weights.*")),
+    ("weights-averaged-over-time", "gradients of weights averaged over time", ANY, _averaged("x", "d_weights.*")),
+    ("all-averaged-over-batch", "every gradient averaged over the batch", _several, _averaged("h0", "d_*")),
     ("weights-first-step-alone", "gradients of weights overwritten from step to step, not added",
      longer(1), _first_step_alone),
     ("dU-transposed", "the gradient of every U transposed",
