@@ -20,10 +20,10 @@ def _beside_others(gate: str) -> Predicate:
 def _of_one() -> Iterator[Mistake]:
     for gate in dict.fromkeys("".join(GATES.values())):
         applies, b = _beside_others(gate), f"weights.b_{gate}"
-        yield Mistake(f"bias-{gate}-missing", f"no b_{gate}", applies, read_as(nothing, nothing, b))
+        yield Mistake(f"bias-{gate}-missing", f"no b_{gate}", applies, read_as(nothing, b))
         if gate != "f":  # which is the forget gate, and among `gates`
             yield Mistake(f"bias-{gate}-plus-one", f"1 added to b_{gate}", applies, plus_one(b))
-        U = read_as(transposed, transposed, f"weights.U_{gate}")
+        U = read_as(transposed, f"weights.U_{gate}")
         yield Mistake(f"U_{gate}-transposed", f"U_{gate} transposed", applies, U)
 
 

@@ -65,7 +65,7 @@ def _sandwiched(sign: int) -> Outputs:
 
     def outputs(case: Case, base: Base) -> Arrays:
         D = np.diag(reference.signs(_size(case), case.config["negative_ones"], np.float64))
-        return read_as(lambda a: sign * D @ a @ D, lambda d: sign * D @ d @ D, A)(case, base)
+        return read_as(lambda M: sign * D @ M @ D, A)(case, base)
 
     return outputs
 
@@ -150,9 +150,9 @@ MISTAKES = table(
     ("cayley-k-plus-one", "one -1 too many in D", _may_have(1), _negative_ones(1)),
     ("cayley-k-minus-one", "one -1 too few in D", _may_have(-1), _negative_ones(-1)),
     ("cayley-transposed", "U^T for U", SCALED, _sandwiched(-1)),
-    ("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), times(0.5), A)),
-    ("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, negative, A)),
-    ("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), times(-0.5), A)),
+    ("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), A)),
+    ("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, A)),
+    ("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), A)),
     ("cayley-dU-transposed", "dL/dU transposed", SCALED, fed(lambda case: {"dU": case.inputs["dU"].T})),
     *((name, says, CAYLEY, _cayley_pullback(wrong)) for name, says, wrong in _PULLBACKS),
     ("skew-gradient-upper", "the gradient above the diagonal alone",

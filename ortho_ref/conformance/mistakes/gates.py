@@ -64,7 +64,7 @@ def _reset_gate_open(case: Case) -> Arrays:
 
 def _flipped(gate: str) -> Outputs:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
-    return read_as(negative, negative, *(f"weights.{way}{kind}_{gate}" for way in ("", "layer*.") for kind in "WUb"))
+    return read_as(negative, *(f"weights.{way}{kind}_{gate}" for way in ("", "layer*.") for kind in "WUb"))
 
 
 def _written(gate: str, cell: str) -> Predicate:
@@ -134,7 +134,7 @@ MISTAKES = table(
     ("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", _written("u", BEFORE), _flipped("u")),
     ("z-writes", "z the weight of the new content, h = (1 - z) h + z c", _written("z", AFTER), _flipped("z")),
     ("z-vector-writes", "the vector z the weight of the new content, h = (1 - z) h + z c",
-     _has_vector("z"), read_as(lambda z: 1 - z, negative, "weights.z")),
+     _has_vector("z"), read_as(lambda z: 1 - z, "weights.z", adjoint=negative)),
     ("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed),
     ("r-u-swapped", "the weights of r and u exchanged", sequence(BEFORE), exchanged(r="u", u="r")),
     ("r-z-swapped", "the weights of r and z exchanged", _all_gates, exchanged(r="z", z="r")),
@@ -154,17 +154,17 @@ MISTAKES = table(
     ("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", LSTM, plus_one("weights.b_f")),
     ("h0-c0-swapped", "h_0 and c_0 exchanged", LSTM, _states_swapped),
     ("U-transposed", "every U transposed",
-     either(sequence(), layer(parametrized=None)), read_as(transposed, transposed, "weights.U*", "weights.layer*.U*")),
-    ("W-transposed", "every W transposed, where m = n", _square, read_as(transposed, transposed, "weights.W*")),
-    ("no-bias", "no bias", sequence(), read_as(nothing, nothing, *BIASES)),
+     either(sequence(), layer(parametrized=None)), read_as(transposed, "weights.U*", "weights.layer*.U*")),
+    ("W-transposed", "every W transposed, where m = n", _square, read_as(transposed, "weights.W*")),
+    ("no-bias", "no bias", sequence(), read_as(nothing, *BIASES)),
     ("bias-twice", "the bias added twice, as two biases that hold the same, with one's gradient",
-     sequence(), read_as(times(2), same, *BIASES)),
+     sequence(), read_as(times(2), *BIASES, adjoint=same)),
     ("bias-hh-outside", "b_hh outside the reset, one bias with b_h", two_biases, _one_bias),
-    ("bias-hh-missing", "no b_hh", two_biases, read_as(nothing, nothing, "weights.b_hh")),
+    ("bias-hh-missing", "no b_hh", two_biases, read_as(nothing, "weights.b_hh")),
     ("reset-before-two-biases",
      "the reset gate applied to h before U_h, and both biases outside (ONNX, linear_before_reset = 0)",
      two_biases, _reset_before_one_bias),
     ("bias-inside-reset", "b_h inside the reset, r (U_h h + b_h)", _tanh_without_bias, _bias_inside),
     ("tokens-one-late", "token k read as k + 1", tokens, fed(_rolled)),
-    ("h0-ignored", "h_0 = 0", sequence(), read_as(nothing, nothing, "h0", "c0")),
+    ("h0-ignored", "h_0 = 0", sequence(), read_as(nothing, "h0", "c0")),
 )  # fmt: skip

@@ -232,7 +232,7 @@ def _tile(units: int) -> Outputs:
     def change(U: np.ndarray) -> np.ndarray:
         return np.where(np.arange(U.shape[1]) < units, U, 0)
 
-    return read_as(change, change, "weights.layer*.U*")
+    return read_as(change, "weights.layer*.U*")
 
 
 def _per_step(case: Case) -> float:
@@ -307,22 +307,20 @@ kept = both(layer(), lambda case: case.config["parametrized"] is not None)
 resets, dropout = layer(padding="resets"), layer(dropout=True)
 
 MISTAKES = table(
-    ("ugrnn-gate-writes", "g the weight of the new content", UGRNN, read_as(negative, negative, *GATE)),
+    ("ugrnn-gate-writes", "g the weight of the new content", UGRNN, read_as(negative, *GATE)),
     ("fastgrnn-zeta-nu-exchanged", "zeta and nu exchanged", FASTGRNN, swapped(ZETA, NU)),
     ("fastgrnn-one-bias", "one bias for gate and content",
      FASTGRNN, tied({"weights.layer0.b_h": "weights.layer0.b_z"})),
     ("fastgrnn-raw", "|zeta| and |nu| as they stand, not through the sigmoid", FASTGRNN, _raw),
     ("bias-skipped-without-h0", "no bias where no initial state is given",
-     layer(bias=True, initial_state=False), read_as(nothing, nothing, *BIASES)),
+     layer(bias=True, initial_state=False), read_as(nothing, *BIASES)),
     ("b_hh-skipped-in-first-step", "no b_hh in the first step where no initial state is given (MLX before 0.31.2)",
      layer(recurrent_bias=True, bias=True, initial_state=False),
      Patched(around(layered, "forward", _bare_first_step), around(layered, "backward", _bare_backward))),
-    ("layer-h0-ignored", "the initial state taken for 0",
-     layer(initial_state=True), read_as(nothing, nothing, "h0", "c0")),
+    ("layer-h0-ignored", "the initial state taken for 0", layer(initial_state=True), read_as(nothing, "h0", "c0")),
     ("absent-h0-ones", "ones for an absent initial state",
      layer(initial_state=False), instead(layered, "first_state")(_states_of_ones)),
-    ("absent-bias-ones", "ones for absent biases",
-     layer(bias=False), instead(layered, "own_weights")(_biases_of_ones)),
+    ("absent-bias-ones", "ones for absent biases", layer(bias=False), instead(layered, "own_weights")(_biases_of_ones)),
     ("padding-ignored", "every step counted, padding too", padded, configured(padding=None)),
     ("padding-in-state", "y 0 in padding, and the state run on through it",
      BY_LENGTHS, _forward(lambda own, *rest: own(*rest[:-1], np.ones_like(rest[-1])))),
@@ -366,8 +364,7 @@ MISTAKES = table(
     ("resets-late", "the state set back after the marked step, not before it", resets, fed(_a_step_late)),
     ("resets-inverted", "the marks taken for where a sequence goes on",
      resets, fed(lambda case: {"resets": ~case.inputs["resets"]})),
-    ("resets-h-alone", "c carried on where h is set back",
-     layer(padding="resets", cell="lstm"),
+    ("resets-h-alone", "c carried on where h is set back", layer(padding="resets", cell="lstm"),
      instead(layered, "begun")(lambda own, state, step: (*own(state, step)[:1], *state[1:]))),
     ("resets-gradient", "the gradient carried back over the beginning of a sequence", resets, _backward(_carried_back)),
     ("resets-to-h0", "the initial state, not 0, where a sequence begins",

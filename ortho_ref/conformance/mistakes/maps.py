@@ -86,8 +86,8 @@ def _unprojected(own: Any, self: Any, params: Any, buffers: Any, dU: Any) -> Any
 STYLES = (rotations.TunableRotations, rotations.FFTRotations, rotations.VolumePreserving)
 _rotating = of("tunable_rotations", "fft_rotations", "volume_preserving")
 _phased = both(of("tunable_rotations", "fft_rotations"), lambda case: bool(case.config["complex"]))
-_angles_negative = read_as(negative, negative, "params.theta*", "params.Theta")
-_phases_negative = read_as(negative, negative, "params.phi*")
+_angles_negative = read_as(negative, "params.theta*", "params.Theta")
+_phases_negative = read_as(negative, "params.phi*")
 
 
 def _layers(change: Callable[[list[Any]], list[Any]]) -> Outputs:
@@ -161,8 +161,8 @@ def _transforms_exchanged(case: Case, base: Base) -> Arrays:
     """The conjugate of U at -w and v^*."""
 
     def at_conjugates(inner: Case) -> Arrays:
-        turned = read_as(negative, negative, *W)
-        return read_as(conjugate, conjugate, *V)(inner, lambda c: turned(c, base))
+        turned = read_as(negative, *W)
+        return read_as(conjugate, *V)(inner, lambda c: turned(c, base))
 
     return _conjugated_map(case, at_conjugates)
 
@@ -206,8 +206,8 @@ MISTAKES = table(
     ("geodesic-real-gradient", "the real part of the gradient alone", GEODESIC, _geodesic(lambda X, G: G.real + 0j)),
     ("geodesic-conjugated", "the gradient conjugated (JAX, autograd)", GEODESIC, _geodesic(lambda X, G: G.conj())),
     ("geodesic-additive", "U - delta, not a geodesic step", GEODESIC, RETRACT(_additive)),
-    ("exp-transposed", "exp(-A) for exp(A)", EXP, read_as(negative, negative, A)),
-    ("exp-half", "exp(A / 2)", EXP, read_as(times(0.5), times(0.5), A)),
+    ("exp-transposed", "exp(-A) for exp(A)", EXP, read_as(negative, A)),
+    ("exp-half", "exp(A / 2)", EXP, read_as(times(0.5), A)),
     ("exp-gradient-at-0", "exp's derivative as at A = 0",
      EXP, altered(lambda case, found: {"d_params.A": case.inputs["dU"] - case.inputs["dU"].T})),
     ("exp-gradient-tangent", "U^T dU - dU^T U for the gradient", EXP, altered(_by_tangent)),
@@ -227,22 +227,21 @@ MISTAKES = table(
     ("phase-sign", "phases with their sign flipped", _phased, _phases_negative),
     ("phase-on-upper", "the phase on the upper input of a pair, not the lower", _phased, _phase_on_upper),
     ("phase-on-row", "the phase on the first row of a rotation (the EUNN paper)", _phased, _phase_on_row),
-    ("no-diagonal", "no final diagonal", _phased, read_as(nothing, nothing, "params.omega")),
-    ("diagonal-sign", "e^{-iw} for e^{iw} in the final diagonal", _phased, read_as(negative, negative, "params.omega")),
+    ("no-diagonal", "no final diagonal", _phased, read_as(nothing, "params.omega")),
+    ("diagonal-sign", "e^{-iw} for e^{iw} in the final diagonal", _phased, read_as(negative, "params.omega")),
     ("rotation-layer-missing", "the last layer missing", _rotating, _layers(lambda own: own[:-1])),
     ("map-conjugated", "U^* for U", COMPLEX, _conjugated_map),
     ("map-gradient-conjugated", "dL/dU conjugated (JAX, autograd)", COMPLEX, _jax_cotangent),
-    ("reflection-conjugate", "reflections in the conjugate of v (uRNN's code)",
-     STRUCTURED, read_as(conjugate, conjugate, *V)),
+    ("reflection-conjugate", "reflections in the conjugate of v (uRNN's code)", STRUCTURED, read_as(conjugate, *V)),
     ("reflection-length", "the gradient by v / |v|, not by v",
      STRUCTURED, gradient_at(lambda v: v / np.linalg.norm(v), *V)),
     ("reflection-gradient-conjugated", "the gradients of v conjugated", STRUCTURED, through(conjugate, (), D_V)),
     ("reflection-gradient-half", "Wirtinger derivatives by v, half the gradient",
      STRUCTURED, scaled(lambda case: 0.5, *D_V)),
     ("structured-D1-D3", "D_1 and D_3 exchanged", STRUCTURED, swapped(W[0], W[2])),
-    *((f"structured-D{j}-sign", f"e^{{-iw}} for e^{{iw}} in D_{j}", STRUCTURED, read_as(negative, negative, name))
+    *((f"structured-D{j}-sign", f"e^{{-iw}} for e^{{iw}} in D_{j}", STRUCTURED, read_as(negative, name))
       for j, name in enumerate(W, 1)),
-    ("structured-D-sign", "e^{-iw} for e^{iw} in D_1, D_2 and D_3", STRUCTURED, read_as(negative, negative, *W)),
+    ("structured-D-sign", "e^{-iw} for e^{iw} in D_1, D_2 and D_3", STRUCTURED, read_as(negative, *W)),
     ("structured-R1-R2", "R_1 and R_2 exchanged", STRUCTURED, swapped(*V)),
     ("structured-F-inverse", "F and F^-1 exchanged", STRUCTURED, _transforms_exchanged),
     ("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, through(transposed, ("dU",), ("U",))),

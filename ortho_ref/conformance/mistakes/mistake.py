@@ -98,17 +98,19 @@ def scaled(factor: Callable[[Case], float], *names: str) -> Outputs:
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
+def read_as(change: Change, *names: str, adjoint: Change | None = None) -> Outputs:
     """Inputs read in another way, forward and backward; a * in a name stands for anything.
 
     The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them: from the
-    gradient by an input as it was read, which is change(input), `adjoint` makes that by the input as it was given.
+    gradient by an input as it was read, which is change(input), `adjoint`, `change` itself unless given, makes that by
+    the input as it was given.
     """
+    back = adjoint or change
 
     def outputs(case: Case, base: Base) -> Arrays:
         own = [name for name in case.inputs if fits(name, names)]
         found = base(given(case, {name: change(case.inputs[name]) for name in own}))
-        return {**found, **{f"d_{name}": adjoint(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
+        return {**found, **{f"d_{name}": back(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
 
     return outputs
 
@@ -123,31 +125,26 @@ def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Ou
     return outputs
 
 
-def exchanged(kinds: str = "WUb", /, **mapping: str) -> Outputs:
-    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place."""
+def taken(names: Mapping[str, str]) -> Outputs:
+    """Inputs taken for others, with their gradients: input -> the one that stands in its place, and is one of them."""
 
     def outputs(case: Case, base: Base) -> Arrays:
-        def source(name: str) -> str:
-            kind, _, gate = name.removeprefix("weights.").partition("_")
-            own = name.startswith("weights.") and kind in kinds and gate in mapping
-            return f"weights.{kind}_{mapping[gate]}" if own else name
-
-        found = base(replace(case, inputs={name: case.inputs[source(name)] for name in case.inputs}))
-        back = {f"d_{source(name)}": found[f"d_{name}"] for name in case.inputs if f"d_{name}" in found}
+        own = {name: other for name, other in names.items() if name in case.inputs}
+        found = base(given(case, {name: case.inputs[other] for name, other in own.items()}))
+        back = {f"d_{other}": found[f"d_{name}"] for name, other in own.items() if f"d_{name}" in found}
         return {**found, **back}
 
     return outputs
 
 
+def exchanged(kinds: str = "WUb", /, **gates: str) -> Outputs:
+    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place."""
+    return taken({f"weights.{k}_{gate}": f"weights.{k}_{other}" for k in kinds for gate, other in gates.items()})
+
+
 def swapped(first: str, second: str) -> Outputs:
     """Two inputs exchanged, and their gradients."""
-    names = {first: second, second: first}
-
-    def outputs(case: Case, base: Base) -> Arrays:
-        found = base(given(case, {a: case.inputs[b] for a, b in names.items()}))
-        return {**found, **{f"d_{a}": found[f"d_{b}"] for a, b in names.items()}}
-
-    return outputs
+    return taken({first: second, second: first})
 
 
 def tied(names: Mapping[str, str], sign: int = 1) -> Outputs:

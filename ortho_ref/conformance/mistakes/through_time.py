@@ -255,5 +255,5 @@ MISTAKES = table(
     ("gradient-conjugated", "gradients of complex arrays conjugated (JAX, autograd)",
      _complex_case, through(conjugate, (), _COMPLEX)),
     ("U^T-for-U^H", "U^T in place of U^H on the way back", _complex_elman, stepping(_not_conjugated)),
-    ("U-conjugated", "U conjugated", _complex_elman, read_as(conjugate, conjugate, "weights.U")),
+    ("U-conjugated", "U conjugated", _complex_elman, read_as(conjugate, "weights.U")),
 )  # fmt: skip

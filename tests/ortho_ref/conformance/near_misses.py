@@ -149,12 +149,12 @@ CELLS = (
         gates_of(lambda a: np.clip(sigmoid(a), 1e-5, 1 - 1e-5), lambda y: y * (1 - y)),
     ),
     NearMiss("h_0 through tanh", GRU, squashed_h0),
-    NearMiss("h_0 halved", GRU, read_as(times(0.5), times(0.5), "h0")),
-    NearMiss("b_u doubled", GRU, read_as(times(2), times(2), "weights.b_u")),
-    NearMiss("U_u negative", GRU, read_as(times(-1), times(-1), "weights.U_u")),
+    NearMiss("h_0 halved", GRU, read_as(times(0.5), "h0")),
+    NearMiss("b_u doubled", GRU, read_as(times(2), "weights.b_u")),
+    NearMiss("U_u negative", GRU, read_as(times(-1), "weights.U_u")),
     NearMiss("r with the weights of u", GRU, shared),
     NearMiss("x one step late", GRU, delayed),
-    NearMiss("x rounded to half precision", GRU, read_as(half_precision, half_precision, "x")),
+    NearMiss("x rounded to half precision", GRU, read_as(half_precision, "x")),
     NearMiss("softsign for tanh", GRU, of_phi("tanh", lambda a: a / (1 + abs(a)), lambda a: 1 / (1 + abs(a)) ** 2)),
     NearMiss(
         "ELU for ReLU",
@@ -298,7 +298,7 @@ LOSSES = (
 
 def input_(name, only, change, adjoint, *names, **more):
     """An input read in another way."""
-    return NearMiss(name, only, read_as(change, adjoint, *names), **more)
+    return NearMiss(name, only, read_as(change, *names, adjoint=adjoint), **more)
 
 
 def weight(name, only, factor, short, look="", **more):

@@ -221,7 +221,7 @@ LAYERS = {
 def test_layers_are_asked_again(id):
     """With a direction, a layer, a weight alone."""
     name, look = LAYERS[id]
-    (text,) = said(read_as(times(0.5), times(0.5), name), id)
+    (text,) = said(read_as(times(0.5), name), id)
     assert any(words in text.partition("look at ")[2] for words in look.split("|")), text
 
 
