@@ -1,7 +1,7 @@
 """Every mistake by name: wrong versions that people ship, and that they plausibly would.
 
 They serve twice: the kit has to see every one (its vectors name them), and a failing implementation is told which one
-it equals (`diagnosis`).  A file for each family; what makes a mistake stands next to its line.
+it equals (`diagnosis`).  A file for each family, with a table below the functions that make its mistakes.
 """
 
 from ortho_ref.conformance.mistakes import (
