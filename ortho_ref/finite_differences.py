@@ -12,7 +12,6 @@ by a_ij (E-ncgru-09).  A complex tensor moves in real and imaginary part; its gr
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,13 +133,6 @@ def moved(point: Point, name: str, shift: Array) -> dict[str, Array]:
     return {**point, name: np.asarray(point[name] + shift)}
 
 
-def step_off(distance: float, longest: float = inf, margin: float = 1e-3) -> float:
-    """A step that reaches no kink, which is so far away.  NearKinkError below the margin, and for NaN."""
-    if not distance >= margin:
-        raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {margin:.0e}")
-    return min(longest, distance / 500)
-
-
 def largest_error(places: list[Place], norm: float, least: float) -> tuple[Place, float]:
     """The worst place, and how far it is off: relative to the largest number there is, at least to norm and least."""
     scale = float(np.max([norm, least, *(abs(number) for place in places for number in place[1:3])]))  # NaN for one
@@ -195,7 +187,11 @@ def compare_gradients(
     NearKinkError below the margin; ValueError for other dtypes, unknown names and wrong shapes.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    h = UNKNOWN_STEP if kink_distance is None else step_off(kink_distance(point), SMOOTH_STEP, margin)
+    h = UNKNOWN_STEP
+    if kink_distance is not None:
+        if not (distance := kink_distance(point)) >= margin:  # nor where it is NaN
+            raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {margin:.0e}")
+        h = min(SMOOTH_STEP, distance / 500)
     rounding = 0.0 if complex_step else 2 * float(np.finfo(np.float64).eps) * abs(float(f(point))) / h
     rows = []
     for name, gradient in analytic.items():

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -26,6 +26,7 @@ from ortho_ref.conformance.cases.case_files import find, select
 from ortho_ref.conformance.cases.export import export
 from ortho_ref.conformance.cases.forward import forward_of
 from ortho_ref.conformance.maps import command as map_command
+from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.running.adapters import load_adapter
 from ortho_ref.conformance.running.apart import TIMEOUT, Apart
@@ -171,24 +172,9 @@ class _Once(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
-    """Run one command.
+    """Run one command, for a program of this name; its exit code: of `run` 1 where not `ok`, 130 or 143 after a signal.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the command line unless given.
-    name : str
-        What the program is called, for its help and errors.
-
-    Returns
-    -------
-    int
-        The exit code: 0; of `run` 1 where the report is not `ok`; 130 or 143 after Ctrl-C or SIGTERM.
-
-    Raises
-    ------
-    SystemExit
-        Exit code 2 where the command line makes no sense, or a file or folder cannot be read or written.
+    SystemExit with code 2 where the command line makes no sense, or a file or folder cannot be read or written.
     """
     starting.loaded()
     open_standard_streams()
@@ -216,15 +202,22 @@ def _run(given: argparse.Namespace) -> int:
         chosen = forward_of(chosen, given.dtype)
     baseline = {} if given.baseline is None else read_baseline(given.baseline, given.dtype, given.forward)
     check_places({"--report": given.report})
-    with contextlib.ExitStack() as stack:
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _terminate))
+    with _terminated() as stack:
         return _run_of(_implementation(given, stack), chosen, baseline, given)
 
 
 def _map(given: argparse.Namespace) -> int:
+    _check_limits(given)
+    with _terminated() as stack:
+        return map_command.run(given, lambda: _implementation(given, stack, load_map, "map"))
+
+
+@contextlib.contextmanager
+def _terminated() -> Iterator[contextlib.ExitStack]:
+    """Within, SIGTERM ends what is run, with the stack."""
     with contextlib.ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _terminate))
-        return map_command.run(given)
+        yield stack
 
 
 def _check_limits(given: argparse.Namespace) -> None:
@@ -237,15 +230,18 @@ def _check_limits(given: argparse.Namespace) -> None:
         raise ValueError("--in-process has no limit; leave out --timeout")
 
 
-def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
+def _implementation(
+    given: argparse.Namespace,
+    stack: contextlib.ExitStack,
+    load: Callable[[str], Run] = load_adapter,
+    what: str = "run",
+) -> Run:
     """What is to be run, which ends with the stack."""
     if given.command is not None:
-        return (
-            command_adapter(given.command) if given.timeout is None else command_adapter(given.command, given.timeout)
-        )
+        return command_adapter(given.command, *([] if given.timeout is None else [given.timeout]))
     if given.in_process:
-        return load_adapter(given.adapter)
-    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT))
+        return load(given.adapter)
+    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, what))
 
 
 def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given: argparse.Namespace) -> int:

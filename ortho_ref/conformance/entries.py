@@ -14,17 +14,9 @@ from ortho_ref.terminal import shown
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    """A wrong entry.
+    """A wrong entry."""
 
-    Attributes
-    ----------
-    index : tuple of int
-        Where; () in a number.
-    expected, given : float
-        What is right, and what was given.
-    """
-
-    index: tuple[Count, ...]
+    index: tuple[Count, ...]  # where; () in a number
     expected: float
     given: Annotated[float | None, Meta(description="null: not finite")]
 
@@ -34,20 +26,12 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Wrong(Struct, frozen=True, forbid_unknown_fields=True):
-    """The wrong entries of an output.
-
-    Attributes
-    ----------
-    count, of : int
-        How many are wrong, and how many there are.
-    first, worst : Entry
-        The first of them, and the one that is furthest off; what is not finite is furthest.
-    """
+    """The wrong entries of an output."""
 
     count: Count
-    of: Count
+    of: Count  # how many are wrong, and how many there are
     first: Entry
-    worst: Entry
+    worst: Entry  # what is not finite is furthest off
 
     def __str__(self) -> str:
         """In words."""
@@ -58,22 +42,7 @@ class Wrong(Struct, frozen=True, forbid_unknown_fields=True):
 def wrong_entries(
     vector: Vector, given: Mapping[str, np.ndarray | NoArray], compared: Mapping[str, Comparison]
 ) -> dict[str, Wrong]:
-    """Of every output that is wrong and of the right shape its wrong entries.
-
-    Parameters
-    ----------
-    vector : Vector
-        The case with its answer.
-    given : mapping of str to array or NoArray
-        The outputs.
-    compared : mapping of str to Comparison
-        How far they are off.
-
-    Returns
-    -------
-    dict of str to Wrong
-        Of the others nothing.
-    """
+    """Of every output that is wrong and of the right shape its wrong entries."""
     size, found = scales(vector.expected), {}
     for name, comparison in compared.items():
         array, expected = given[name], vector.expected[name]

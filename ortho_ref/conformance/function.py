@@ -33,7 +33,6 @@ from ortho_ref.finite_differences import (
     normal_like,
     random_directions,
     slope_along,
-    step_off,
 )
 
 Forward: TypeAlias = Callable[[Arrays], Any]
@@ -126,13 +125,12 @@ def check_function(
     fixed: Collection[str] = (),
     skew: Collection[str] = (),
     may_vanish: Collection[str] = (),
-    kink_distance: float | None = None,
     entries: int = 400,
     directions: int = 10,
     tolerance: float = 1e-7,
     seed: int = 0,
 ) -> FunctionReport:
-    """Compare the gradients of a function of your own with differences, from random upstream gradients.
+    """Compare the gradients of a function of your own with differences: docs/check/functions.md has an example.
 
     Parameters
     ----------
@@ -152,9 +150,6 @@ def check_function(
         derivative by that free entry.
     may_vanish : collection of str
         Names whose gradient may be 0 throughout. Of any other that is a failure: nothing would have been checked.
-    kink_distance : float, optional
-        How far the inputs are from the nearest kink, if you know: no step is longer than 1/500 of it, and nothing is
-        left out. Unless given, kinks are found by the differences themselves, and places near one left out.
     entries : int
         Inputs with at most so many entries are checked in every one of them, in real and imaginary part; larger ones
         along random directions.
@@ -181,20 +176,6 @@ def check_function(
         when forward is called again.
     TypeError
         Outputs or gradients that are no arrays by name.
-    NearKinkError
-        A `kink_distance` below 1e-3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortho_ref.conformance import check_function
-    >>> forward = lambda inputs: np.tanh(inputs["W"] @ inputs["x"])
-    >>> def backward(inputs, upstream):
-    ...     da = upstream * (1 - forward(inputs) ** 2)
-    ...     return {"W": np.outer(da, inputs["x"]), "x": inputs["W"].T @ da}
-    >>> rng = np.random.default_rng(0)
-    >>> check_function(forward, backward, {"W": rng.standard_normal((3, 4)), "x": rng.standard_normal(4)}).ok
-    True
     """
     point = _checked_inputs(inputs)
     free = [name for name, array in point.items() if array.dtype.kind in "fc" and name not in fixed]
@@ -203,7 +184,6 @@ def check_function(
     check_integer("directions", directions)
     check_integer("seed", seed, 0)
     check_number("tolerance", tolerance, lambda number: 0 < number < 1, "above 0, below 1")
-    longest = inf if kink_distance is None else step_off(kink_distance)
     rng = np.random.default_rng(seed)
     loss = _Loss(forward, point, rng)
     gradients = loss.gradients(backward)
@@ -223,7 +203,7 @@ def check_function(
         if free_entries(array, is_skew) > entries:
             moves, norm = random_directions(array, is_skew, directions, rng), norm_of(gradient, is_skew)
         given = [(where, direction, slope_along(gradient, direction, is_skew)) for where, direction in moves]
-        own = _certain(loss, name, given, longest, tolerance)
+        own = _certain(loss, name, given, tolerance)
         results.append(_result(name, own, len(given), norm, loss.rounding, tolerance, name in may_vanish))
     others = [name for name in gradients if name not in point]
     results += [InputResult(str(name), FAILED, message="is the name of no input") for name in others]
@@ -302,12 +282,10 @@ class _Loss:
             return fine, float(np.max([abs(fine - coarse), abs(S[2 * h] - 2 * S[h]), abs(S[h] - 2 * S[h / 2])]))
 
 
-def _certain(
-    loss: _Loss, name: str, moves: list[tuple[str, np.ndarray, float]], longest: float, tolerance: float
-) -> list[Place]:
+def _certain(loss: _Loss, name: str, moves: list[tuple[str, np.ndarray, float]], tolerance: float) -> list[Place]:
     """The places, each by the first step that leaves little doubt, without those where none does.
 
-    moves: where, the direction, what backward says.  longest: the step that reaches no kink; with one all count.
+    moves: where, the direction, what backward says.
     """
     size = max(1.0, float(np.abs(loss.point[name]).max(initial=0)))
     places = [Place(where, given, np.nan, inf) for where, _, given in moves]
@@ -315,12 +293,12 @@ def _certain(
     for step in _STEPS:
         for i, (where, direction, given) in enumerate(moves):
             if not places[i].doubt <= limit:
-                again = Place(where, given, *loss.along(name, direction, min(step * size, longest)))
+                again = Place(where, given, *loss.along(name, direction, step * size))
                 places[i] = min(places[i], again, key=lambda place: np.nan_to_num(place.doubt, nan=inf))
         # A quarter of what passes, on the scale of places of which a hundredth is certain.
         settled = (abs(place.expected) for place in places if place.doubt <= 0.01 * abs(place.expected))
         limit = max(tolerance * max(settled, default=0.0), loss.rounding) / 4
-    return [place for place in places if longest < inf or place.doubt <= limit]
+    return [place for place in places if place.doubt <= limit]
 
 
 def _result(

@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, TextIO
 
-from msgspec.structs import asdict
+from msgspec import Struct
 
 import ortho_ref
 from ortho_ref import formats
@@ -106,20 +106,7 @@ class Result:
 
 
 def shortened(names: Iterable[str], every: Iterable[str]) -> str:
-    """Names in one line; of all names under one prefix the prefix: d_weights.* for every one of them.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Those to be listed.
-    every : iterable of str
-        All that there are: "d_weights.*" stands where every one of them that begins so is listed.
-
-    Returns
-    -------
-    str
-        Each once, in their order, commas between.
-    """
+    """Names, each once; of all of `every` under one prefix the prefix: d_weights.* for every one of them."""
     own, counts = list(names), Counter(name.partition(".")[0] for name in every)
     found = Counter(name.partition(".")[0] for name in own)
 
@@ -131,13 +118,7 @@ def shortened(names: Iterable[str], every: Iterable[str]) -> str:
 
 
 class Printed(ABC):
-    """A table with one row a result and a line under it.
-
-    Attributes
-    ----------
-    what : str
-        What a row is of: the heading of the names.
-    """
+    """A table with one row a result and a line under it; `what` is the heading of the names."""
 
     what: ClassVar[str]
 
@@ -196,21 +177,13 @@ class Printed(ABC):
         console.print(shown(self.summary()), highlight=False, markup=False)
 
 
-class Covered(NamedTuple):
-    """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of.
+class Covered(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of."""
 
-    Attributes
-    ----------
-    name : str
-        "gru_reset_before, tanh".
-    passed, asked, there : int
-        Cases that passed, that were asked, and that the kit has.
-    """
-
-    name: str
-    passed: int
-    asked: int
-    there: int
+    name: str  # "gru_reset_before, tanh"
+    passed: findings.Count
+    asked: findings.Count
+    there: findings.Count  # cases that the kit has
 
     @property
     def cell(self) -> str:
@@ -348,7 +321,7 @@ class Report(Printed):
             "kit": ortho_ref.__version__,
             "vectors": vectors_now(),
             "platform": platform_now(),
-            "origin": None if self.origin is None else asdict(self.origin),
+            "origin": formats.plain(self.origin),
             "dtype": self.dtype,
             "forward": self.forward,
             "allow_partial": self.allow_partial,
@@ -356,8 +329,8 @@ class Report(Printed):
             "ok": self.ok,
             "worse": list(self.worse),
             "counts": self.counts,
-            "covered": [own._asdict() for own in self.covered],
-            "assumed": [asdict(departure) for departure in self.assumed],
+            "covered": formats.plain(self.covered),
+            "assumed": formats.plain(self.assumed),
             "findings": formats.plain(findings.findings(self.results)),
             "explained": formats.plain(findings.summary(self.results)),
             "cases": [_as_dict(result) for result in self.results],

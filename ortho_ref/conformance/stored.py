@@ -11,7 +11,7 @@ from ortho_ref.conformance.cases.case import DTYPES, HALF
 from ortho_ref.conformance.cases.case_files import read_manifest
 from ortho_ref.conformance.entries import Wrong
 from ortho_ref.conformance.findings import Assumed, Count, Finding, Summary
-from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, Report
+from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, Covered, Report
 from ortho_ref.conformance.running.origin import Origin, Platform, Vectors
 from ortho_ref.formats import Form, Least0
 
@@ -50,15 +50,6 @@ class Counts(Form):
     failed: Count
     partial: Count
     unsupported: Count
-
-
-class Covered(Form):
-    """How many cases a verdict is of."""
-
-    name: str
-    passed: Count
-    asked: Count
-    there: Count
 
 
 class Stored(Form):
@@ -106,26 +97,9 @@ def read_report(path: str | Path) -> dict[str, Any]:
 
 
 def read_baseline(path: str | Path, dtype: str, forward: bool) -> dict[str, str]:
-    """The cases of a report that a later run has to keep: "passed", or "partial" where that was allowed.
+    """The cases of a report that a later run has to keep -> "passed", or "partial" where that was allowed.
 
-    Parameters
-    ----------
-    path : str or Path
-        Of the report.
-    dtype : str
-        The precision of the run that is to be held to it.
-    forward : bool
-        Whether the forward pass alone is judged in it.
-
-    Returns
-    -------
-    dict of str to str
-        Case -> status.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read_report`; a report of another precision, of other passes, or of a run that was interrupted.
+    OSError or ValueError as of `read_report`, and for a report of another dtype, other passes, or an interrupted run.
     """
     report = read_report(path)
     if report["interrupted"]:
@@ -154,18 +128,7 @@ def worse(report: Report, baseline: dict[str, str]) -> tuple[str, ...]:
 def badge(report: dict[str, Any], label: str = "conformance") -> str:
     """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 24 of 24 cases".
 
-    Parameters
-    ----------
-    report : dict
-        As `read_report` gives it.
-    label : str
-        What stands on the left.
-
-    Returns
-    -------
-    str
-        Green where the run was ok, yellow where that took partial cases, red where it was not; grey where nothing was
-        supported.
+    Green where the run was ok, yellow where that took partial cases, red where not; grey where nothing was supported.
     """
     counts = report["counts"]
     asked = sum(own["there"] for own in report["covered"])

@@ -8,18 +8,7 @@ from ortho_ref import files
 
 
 def check_places(places: Mapping[str, Path | None]) -> None:
-    """Refuse, before the work, what cannot be written.
-
-    Parameters
-    ----------
-    places : mapping of str to Path
-        Option -> file; None where it is not given.
-
-    Raises
-    ------
-    ValueError, OSError
-        A place that is no file's, in a folder that exists, and two options with one.
-    """
+    """Refuse, before the work, files that cannot be written, and one for two options; None: not given."""
     given = {option: path for option, path in places.items() if path is not None}
     for option, path in given.items():
         try:
@@ -35,22 +24,7 @@ def check_places(places: Mapping[str, Path | None]) -> None:
 
 
 def write(option: str, path: Path, text: str) -> OSError | None:
-    """Write a file, over an older one.
-
-    Parameters
-    ----------
-    option : str
-        What the error calls it.
-    path : Path
-        Where to.
-    text : str
-        What.
-
-    Returns
-    -------
-    OSError or None
-        What went wrong, for who has more to say first.
-    """
+    """Write a file, over an older one; gives what went wrong, for who has more to say first."""
     try:
         if path.exists() and not path.is_file():  # a pipe, /dev/null: nothing takes its place
             path.write_text(text, encoding="utf-8")

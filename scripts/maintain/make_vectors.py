@@ -21,8 +21,8 @@ from ortho_ref import files
 from ortho_ref.conformance.cases import case_files as stored
 from ortho_ref.conformance.cases.case import KINDS, Arrays, Vector
 from ortho_ref.conformance.cases.case_files import FORMAT, MANIFEST, VECTORS, Manifest, file_of, key_of
-from ortho_ref.conformance.mistakes.kills import kills
 from scripts.maintain.vectors.conformance_cases import specs
+from scripts.maintain.vectors.kills import kills
 from scripts.maintain.vectors.making import compared, confirmed, drawn, entry, roles, vector
 from scripts.maintain.vectors.spec import Spec
 from scripts.program import fail, run, say

@@ -21,6 +21,7 @@ from ortho_ref.parametrizations.neumann import NeumannCayley, neumann_inverse
 from ortho_ref.parametrizations.parametrization import defect, spectral_norm
 from ortho_ref.parametrizations.rotations import TunableRotations
 from ortho_ref.training.optimizers import Adam
+from scripts.maintain.vectors.linear_cases import config_of
 
 
 def orthogonal(parameters):
@@ -144,7 +145,7 @@ def delta_rule(drawn, rule):
     k = keys[:, None, None]
     gates = {"beta": np.full((T, 1, 1), rule["beta"]), "g": np.full((T, 1, 1), math.log(rule["alpha"]))}
     inputs = {"q": k, "k": k, "v": np.zeros((T, 1, 1, K + 1)), **gates}
-    config = RECURRENCES["gated_delta_rule"].config({"K": K}, normalise=False)
+    config = config_of(RECURRENCES["gated_delta_rule"], {"K": K}, normalise=False)
     rows = []
     for back in [*reversed(forward(config, inputs)[1]), None]:
         values = np.linalg.svd(dS[0, 0, :, 1:], compute_uv=False)

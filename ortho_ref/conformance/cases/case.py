@@ -78,37 +78,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Vector:
-    """A case and its answer, in float64.
+    """A case and its answer, in float64."""
 
-    Attributes
-    ----------
-    case : Case
-        What an implementation gets.
-    expected : dict of str to array
-        The answer.
-    low, high : dict of str to array
-        Of outputs that may be anything between the two, entry by entry: at a kink.
-    equations : tuple of str
-        Tags of docs/equations.md.
-    why : str
-        What the case is there for.
-    kills : tuple of str
-        Names of the mistakes it shows.
-    confirmed : dict
-        "route", the second route, and "error", how far it was from the answer.
-    drawn : dict, optional
-        Of a case too large to be stored, how its inputs are drawn, and their hash; `drawing.Drawn` is its form.
-    """
-
-    case: Case
-    expected: Arrays
+    case: Case  # what an implementation gets
+    expected: Arrays  # the answer
     low: Arrays
-    high: Arrays
-    equations: tuple[str, ...]
-    why: str
-    kills: tuple[str, ...]
-    confirmed: dict[str, Any]
-    drawn: dict[str, Any] | None = None
+    high: Arrays  # of outputs that may be anything between the two, entry by entry: at a kink
+    equations: tuple[str, ...]  # tags of docs/equations.md
+    why: str  # what the case is there for
+    kills: tuple[str, ...]  # names of the mistakes it shows
+    confirmed: dict[str, Any]  # "route", the second route, and "error", how far it was from the answer
+    drawn: dict[str, Any] | None = None  # how inputs too large to be stored are drawn, as `drawing.Drawn`
 
     @property
     def id(self) -> str:
@@ -116,18 +96,7 @@ class Vector:
         return self.case.id
 
     def given(self, dtype: str) -> Case:
-        """A fresh copy of the case.
-
-        Parameters
-        ----------
-        dtype : str
-            The precision of its floating-point inputs, "float64" or "float32".
-
-        Returns
-        -------
-        Case
-            Its arrays may be written to.
-        """
+        """A fresh copy of the case, its floating-point inputs in a precision; its arrays may be written to."""
         config = json.loads(json.dumps(self.case.config))
         own = {name: in_precision(array, dtype) for name, array in self.case.inputs.items()}
         return replace(self.case, config=config, inputs=own, dtype=dtype)
@@ -135,18 +104,10 @@ class Vector:
 
 @dataclass(frozen=True, kw_only=True)
 class Departed(Vector):
-    """A case whose answer is that of the reference with departures that are known, and assumed.
+    """A case whose answer is that of the reference with departures that are known, and assumed."""
 
-    Attributes
-    ----------
-    whole : Vector
-        The case with the answer that the kit ships.
-    assumed : tuple of Mistake
-        Those that apply to the case, the first around the next.
-    """
-
-    whole: Vector
-    assumed: tuple[Any, ...]
+    whole: Vector  # the case with the answer that the kit ships
+    assumed: tuple[Any, ...]  # those that apply to the case, the first around the next
 
 
 def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:

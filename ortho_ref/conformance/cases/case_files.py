@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -64,24 +63,9 @@ def file_of(kind: str) -> str:
 
 
 def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
-    """The manifest of a folder of cases.
+    """The manifest of a folder of cases: "files" (name -> SHA-256) and "cases"; `Manifest` is its form.
 
-    Parameters
-    ----------
-    folder : Path or str
-        By default the kit's own.
-
-    Returns
-    -------
-    dict
-        "files" (name -> SHA-256) and "cases"; `Manifest` is its form.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    ValueError
-        It is of another format, or not what was written; the message names the file.
+    OSError, or a ValueError that names the file: of another format, or not what was written.
     """
     folder = Path(folder)
     return files.read_sealed(folder / MANIFEST, FORMAT, Manifest).value
@@ -89,22 +73,9 @@ def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
 
 @cache
 def vectors(folder: Path | str = VECTORS) -> tuple[Vector, ...]:
-    """Every case of a folder but those withdrawn.
+    """Every case of a folder but those withdrawn, in the manifest's order.  The arrays are read-only.
 
-    Parameters
-    ----------
-    folder : Path or str
-        By default the kit's own.
-
-    Returns
-    -------
-    tuple of Vector
-        In the manifest's order. The arrays are read-only.
-
-    Raises
-    ------
-    OSError, ValueError
-        A file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
+    OSError or ValueError for a file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
     """
     folder = Path(folder)
     manifest, stored = read_manifest(folder), {}
@@ -125,86 +96,45 @@ def vectors(folder: Path | str = VECTORS) -> tuple[Vector, ...]:
 
 
 def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
-    if entry["drawn"] is not None:
-        return _drawn_vector(entry)
-    own = stored[file_of(entry["kind"])]
-
     def arrays(role: str) -> Arrays:
+        own = stored[file_of(entry["kind"])]
         return {name: own[key_of(entry["id"], role, name)] for name in entry[role]}
 
-    expected = arrays("expected")
-    if entry["kind"] == "initial":
-        expected = expected_of(entry["config"])
+    if entry["drawn"] is None:
+        inputs, low, high = arrays("inputs"), arrays("low"), arrays("high")
+        expected = expected_of(entry["config"]) if entry["kind"] == "initial" else arrays("expected")
+    else:
+        (inputs, expected), low, high = _drawn(entry), {}, {}
     outputs = {name: array.shape for name, array in expected.items()}
-    return Vector(
-        Case(entry["id"], entry["kind"], entry["config"], arrays("inputs"), outputs),
-        expected,
-        arrays("low"),
-        arrays("high"),
-        tuple(entry["equations"]),
-        entry["why"],
-        tuple(entry["kills"]),
-        entry["confirmed"],
-    )
+    case = Case(entry["id"], entry["kind"], entry["config"], inputs, outputs)
+    texts = tuple(entry["equations"]), entry["why"], tuple(entry["kills"])
+    return Vector(case, expected, low, high, *texts, entry["confirmed"], entry["drawn"])
 
 
-def _drawn_vector(entry: dict[str, Any]) -> Vector:
-    """A case that is drawn: the reference gives its answer, which has to be that of when it was made."""
+def _drawn(entry: dict[str, Any]) -> tuple[Arrays, Arrays]:
+    """Inputs, and the answer that the reference gives, which has to be that of when the case was made."""
     from ortho_ref.conformance.cases import reference  # only here: the kit loads no models before they are asked for
 
     inputs = drawing.inputs_of(entry["drawn"])
     if drawing.hash_of(inputs) != entry["drawn"]["sha256"]:
         raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is drawn otherwise than it was made")
-    case = Case(entry["id"], entry["kind"], entry["config"], inputs)
-    expected = reference.outputs(case)
+    expected = reference.outputs(Case(entry["id"], entry["kind"], entry["config"], inputs))
     if not drawing.agree(expected, entry["drawn"]["checks"]):
         raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is computed otherwise than it was made")
     for array in (*inputs.values(), *expected.values()):
         array.flags.writeable = False
-    texts = (tuple(entry["equations"]), entry["why"], tuple(entry["kills"]))
-    whole = replace(case, outputs={name: array.shape for name, array in expected.items()})
-    return Vector(whole, expected, {}, {}, *texts, entry["confirmed"], entry["drawn"])
+    return inputs, expected
 
 
 def key_of(id: str, role: str, name: str) -> str:
-    """An array's name in its file.
-
-    Parameters
-    ----------
-    id : str
-        The case's name.
-    role : str
-        "inputs", "expected", "low" or "high".
-    name : str
-        The input's or output's.
-
-    Returns
-    -------
-    str
-        id:role:name.
-    """
+    """An array's name in its file; role: "inputs", "expected", "low" or "high"."""
     return f"{id}:{role}:{name}"
 
 
 def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS) -> list[Vector]:
-    """The cases whose names fit.
+    """The cases whose names, or a folder of them, fit a pattern as of a shell, or several: each once; all for None.
 
-    Parameters
-    ----------
-    only : str or sequence of str, optional
-        A pattern as of a shell, or several, that the name or a folder of it has to fit; unless given, every case.
-    folder : Path or str
-        By default the kit's own.
-
-    Returns
-    -------
-    list of Vector
-        In the manifest's order, each once.
-
-    Raises
-    ------
-    ValueError
-        A pattern that fits none, or what `vectors` refuses.
+    ValueError for a pattern that fits none, or what `vectors` refuses.
     """
     folder = Path(folder)
     every = vectors(folder)
@@ -225,23 +155,7 @@ def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS
 
 
 def find(name: str) -> Vector:
-    """The case of this name.
-
-    Parameters
-    ----------
-    name : str
-        As `select` lists it.
-
-    Returns
-    -------
-    Vector
-        Of the kit's own.
-
-    Raises
-    ------
-    ValueError
-        There is none; the message says which is near.
-    """
+    """The case of this name.  ValueError where there is none, which says which is near."""
     every = {vector.id: vector for vector in vectors(VECTORS)}
     if name in every:
         return every[name]

@@ -49,18 +49,7 @@ class Drawn(Form):
 
 
 def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The inputs.
-
-    Parameters
-    ----------
-    drawn : mapping
-        "seed" and "arrays", as in `Drawn`.
-
-    Returns
-    -------
-    dict of str to array
-        float64, int64 or bool, by the names of "arrays".
-    """
+    """The inputs, float64, int64 or bool, by the names of "arrays"; drawn: its "seed" and "arrays", as in `Drawn`."""
     return {name: _array(f"{drawn['seed']} {name}", **entry) for name, entry in drawn["arrays"].items()}
 
 

@@ -24,36 +24,11 @@ INPUT, EXPECTED = "input.safetensors", "expected.safetensors"
 
 
 def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
-    """Write every case that fits to folder/ID/, and the manifest.
+    """Write every case that fits to folder/ID/, and the manifest; how many they are.
 
-    A case's files are its input and its expected outputs, in float64; a case of initial values has no expected outputs.
-    The manifest has for each case its kind, config, tolerance, and the scale of each output: an output is right where
-    max |given - expected| <= tolerance * scale.
-
-    All of it is there or nothing: it is written into a folder beside, which then takes the name.
-
-    Parameters
-    ----------
-    folder : Path or str
-        Where to; made if it is not there.
-    only : str or sequence of str, optional
-        A pattern of case names, or several; unless given, every case.
-    dtype : str
-        "float64" or "float32", of the inputs.
-
-    Returns
-    -------
-    int
-        How many cases they are.
-
-    Raises
-    ------
-    FileExistsError
-        The folder holds something, or is a file.
-    OSError
-        It cannot be written.
-    ValueError
-        A pattern that fits nothing.
+    A case's files are its input, in dtype, and its expected outputs, in float64; of initial values there are none.  The
+    manifest has for each case its kind, config, tolerance, and the scale of each output: an output is right where
+    max |given - expected| <= tolerance * scale.  Errors are those of `put` and `select`.
     """
     chosen = select(only)
     put(folder, lambda part: _fill(part, chosen, dtype))
@@ -61,21 +36,9 @@ def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: s
 
 
 def put(folder: Path | str, fill: Callable[[Path], None]) -> None:
-    """A folder, whole or not at all.
+    """A folder, whole or not at all: fill(part) writes all of it into a folder beside, which then takes the name.
 
-    Parameters
-    ----------
-    folder : Path or str
-        Where to; made if it is not there.
-    fill : callable
-        fill(part) writes all of it into a folder beside.
-
-    Raises
-    ------
-    FileExistsError
-        The folder holds something, or is a file.
-    OSError
-        It cannot be written.
+    FileExistsError where the folder holds something, or is a file; OSError where it cannot be written.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():

@@ -17,25 +17,7 @@ IN_HALF = ("cell", "layer", "activation", "loss")
 
 
 def forward_of(chosen: Sequence[Vector], dtype: str) -> list[Vector]:
-    """The cases that can be judged by their forward pass, with its outputs alone.
-
-    Parameters
-    ----------
-    chosen : sequence of Vector
-        Any cases.
-    dtype : str
-        "float64", "float32", "float16" or "bfloat16".
-
-    Returns
-    -------
-    list of Vector
-        Those of these kinds, in their order.
-
-    Raises
-    ------
-    ValueError
-        There is none.
-    """
+    """The cases that can be judged by their forward pass, with its outputs alone.  ValueError where there is none."""
     kept = [vector for vector in chosen if has_forward(vector, dtype)]
     if dtype in HALF:
         kept = [_rounded(vector, dtype) for vector in kept]

@@ -29,23 +29,9 @@ def expected_of(config: Mapping[str, Any]) -> Arrays:
 
 
 def judged(entry: Mapping[str, Any], given: np.ndarray, dtype: str) -> tuple[float, str]:
-    """How far draws of a weight are from what they should be.
+    """How far draws of a weight (draws, ...), finite numbers, are from what they should be; what is wrong, in words.
 
-    Parameters
-    ----------
-    entry : mapping
-        Of the weight, from the config's "values".
-    given : array (draws, ...)
-        Finite numbers.
-    dtype : str
-        "float64" or "float32".
-
-    Returns
-    -------
-    float
-        At most 1 where they are right.
-    str
-        What is wrong, in words; "" where nothing is.
+    At most 1 and "" where they are right; entry: of the weight, from the config's "values".
     """
     values, kind = given.astype(np.float64), entry["is"]
     if kind == "constant":

@@ -26,42 +26,20 @@ PADDING, COUNTS, ANEW = 0, 1, 2
 
 
 class Direction(NamedTuple):
-    """One direction of one layer.
+    """One direction of one layer."""
 
-    Attributes
-    ----------
-    layer : int
-        Which layer, from 0.
-    place : int
-        Its entry in h0 and h_T.
-    reverse : bool
-        Whether it begins with the last step.
-    name : str
-        Of its weights: "layer0", "layer0_reverse".
-    """
-
-    layer: int
-    place: int
-    reverse: bool
-    name: str
+    layer: int  # which layer, from 0
+    place: int  # its entry in h0 and h_T
+    reverse: bool  # it begins with the last step
+    name: str  # of its weights: "layer0", "layer0_reverse"
 
 
 class Pass(NamedTuple):
-    """What the way back needs of a direction.
+    """What the way back needs of a direction."""
 
-    Attributes
-    ----------
-    caches : list
-        The cell's, step by step as they were run.
-    order : list of int
-        The steps in this order.
-    keep : array (T, B)
-        What each step is: PADDING, COUNTS, ANEW.
-    """
-
-    caches: list[Any]
-    order: list[int]
-    keep: np.ndarray
+    caches: list[Any]  # the cell's, step by step as they were run
+    order: list[int]  # the steps in this order
+    keep: np.ndarray  # (T, B), what each step is: PADDING, COUNTS, ANEW
 
 
 def directions(config: Config) -> Iterator[Direction]:
@@ -116,31 +94,9 @@ def order_of(direction: Direction, keep: np.ndarray) -> list[int]:
 def forward(
     cell: Cell, weights: Arrays, x: np.ndarray, state: tuple[np.ndarray, ...], order: list[int], keep: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...], Pass]:
-    """One direction.
+    """One direction: x (T, B, m), parts of the state (B, n), the steps in their order, keep (T, B) what each is.
 
-    Parameters
-    ----------
-    cell : Cell
-        Its step.
-    weights : dict of str to array
-        By the cell's names.
-    x : array (T, B, m)
-        The input.
-    state : tuple of array (B, n)
-        The state at the start.
-    order : list of int
-        The steps as they are run.
-    keep : array (T, B)
-        What each step is.
-
-    Returns
-    -------
-    h : array (T, B, n)
-        h after each step.
-    last : tuple of array (B, n)
-        The state after the last one.
-    tape : Pass
-        For `backward`.
+    Gives h (T, B, n) after each step, the state after the last one, and what `backward` takes.
     """
     caches, h = [], np.empty((*keep.shape, state[0].shape[1]), state[0].dtype)
     for t in order:
@@ -155,29 +111,9 @@ def forward(
 def backward(
     cell: Cell, weights: Arrays, tape: Pass, dh: np.ndarray, d_last: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...], Arrays]:
-    """The adjoint of `forward`.
+    """The adjoint of `forward`: from dh (T, B, n) and that of the last state, (B, n) each.
 
-    Parameters
-    ----------
-    cell : Cell
-        Its step.
-    weights : dict of str to array
-        As given to `forward`.
-    tape : Pass
-        What `forward` returned.
-    dh : array (T, B, n)
-        Upstream of h.
-    d_last : tuple of array (B, n)
-        Upstream of the last state.
-
-    Returns
-    -------
-    dx : array (T, B, m)
-        By the input.
-    d_state : tuple of array (B, n)
-        By the state at the start.
-    dweights : dict of str to array
-        Summed over time and batch.
+    Gives dx (T, B, m), that of the state at the start, and those of the weights, summed over time and batch.
     """
     dx: list[tuple[int, Any]] = []
     g, total = d_last, {name: np.zeros_like(a) for name, a in weights.items()}
@@ -198,22 +134,7 @@ def begun(state: tuple[np.ndarray, ...], step: np.ndarray) -> tuple[np.ndarray, 
 
 
 def outputs(cell: Cell, config: Config, inputs: Arrays) -> Arrays:
-    """The answer to a case of kind `layer`.
-
-    Parameters
-    ----------
-    cell : Cell
-        Of the config.
-    config : dict
-        The case's.
-    inputs : dict of str to array
-        The case's, in float64.
-
-    Returns
-    -------
-    dict of str to array
-        y, the last states, and the gradients of what is given.
-    """
+    """The answer to a case of kind `layer`: y, the last states, and the gradients of what is given."""
     x = time_first(config, inputs["x"])
     T, B = x.shape[:2]
     n = next(a.shape[0] for name, a in inputs.items() if ".W" in name)

@@ -57,32 +57,9 @@ class NodeTest(NamedTuple):
 def export_node_tests(
     folder: Path | str, only: str | Sequence[str] | None = None, dtype: str = "float64"
 ) -> tuple[int, int]:
-    """Write every case that fits and that ONNX has an operator for to folder/test_NAME/; all of it or nothing.
+    """Write the chosen cases that ONNX has an operator for to folder/test_NAME/; how many, and how many are left out.
 
-    Parameters
-    ----------
-    folder : Path or str
-        Where to; made if it is not there.
-    only : str or sequence of str, optional
-        A pattern of case names, or several; unless given, every case.
-    dtype : str
-        "float64" or "float32", of inputs and outputs.
-
-    Returns
-    -------
-    written, left_out : int
-        How many cases; those left out have no operator.
-
-    Raises
-    ------
-    FileExistsError
-        The folder holds something, or is a file.
-    ImportError
-        onnx is not installed.
-    OSError
-        It cannot be written.
-    ValueError
-        A pattern that fits nothing, or nothing that ONNX has an operator for.
+    ImportError without onnx; ValueError where ONNX has an operator for nothing; else as `export`.
     """
     try:
         import onnx  # noqa: F401
@@ -102,20 +79,7 @@ def export_node_tests(
 
 
 def node_test(vector: Vector, dtype: str) -> NodeTest | None:
-    """A case as ONNX has it; None where it has no operator for it.
-
-    Parameters
-    ----------
-    vector : Vector
-        The case with its answer.
-    dtype : str
-        "float64" or "float32", of inputs and outputs.
-
-    Returns
-    -------
-    NodeTest or None
-        Its arrays are fresh.
-    """
+    """A case as ONNX has it, in a precision, of fresh arrays; None where it has no operator for it."""
     case = vector.given(dtype)
     found = _read(case)
     if found is None:
@@ -128,20 +92,7 @@ def node_test(vector: Vector, dtype: str) -> NodeTest | None:
 
 
 def outputs_of(case: Case, found: Arrays) -> Arrays:
-    """The operators' outputs.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind `cell` or `layer`.
-    found : dict of str to array
-        The case's outputs, under the kit's names.
-
-    Returns
-    -------
-    dict of str to array
-        Y of the last layer, and Y_h, Y_c of each.
-    """
+    """The operators' outputs, from those of a case of kind `cell` or `layer`: Y of the last layer, Y_h, Y_c of each."""
     states = CELLS[case.config["cell"]].states
     if case.kind == "cell":
         return {"Y": found["h"][1:, None]} | {f"Y_{s}": found[s][-1][None] for s in states}
@@ -251,18 +202,7 @@ def _attributes(given: _Given, R: np.ndarray) -> dict[str, Any]:
 
 
 def model_of(test: NodeTest) -> Any:
-    """An onnx.ModelProto.
-
-    Parameters
-    ----------
-    test : NodeTest
-        What it computes.
-
-    Returns
-    -------
-    ModelProto
-        The weights are inputs, as in ONNX's own node tests.
-    """
+    """An onnx.ModelProto; its weights are inputs, as in ONNX's own node tests."""
     from onnx import helper, numpy_helper
 
     nodes, constants = [], []

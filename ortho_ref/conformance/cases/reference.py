@@ -29,18 +29,7 @@ CONSTANTS = ("permutations", "permutation")
 
 
 def outputs(case: Case) -> Arrays:
-    """The answer to a case.
-
-    Parameters
-    ----------
-    case : Case
-        Its inputs in float64.
-
-    Returns
-    -------
-    dict of str to array
-        The outputs, real, under the kit's names.
-    """
+    """The answer to a case, whose inputs are in float64: real arrays, under the kit's names."""
     inputs = {name: joined(a) if name in complex_inputs(case) else a for name, a in case.inputs.items()}
     return {name: parted(np.asarray(a)) for name, a in _OUTPUTS[case.kind](case.config, inputs).items()}
 

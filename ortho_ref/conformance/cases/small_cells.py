@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, gate_shapes, input_product, input_pullback
 from ortho_ref.printing import brief
 
 Step = tuple[np.ndarray, "Cache"]
@@ -24,15 +23,7 @@ Adjoint = tuple[np.ndarray | None, np.ndarray, Weights]
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
-
-    Attributes
-    ----------
-    x : array (B, m)
-        The input.
-    h_prev, gate, c : array (B, n)
-        The state before, the gate, the content.
-    """
+    """All that step_backward reads: x (B, m), the rest (B, n)."""
 
     x: np.ndarray
     h_prev: np.ndarray
@@ -53,12 +44,6 @@ class FastGRNN(Cell):
         """Name -> shape of every weight."""
         n, m = hidden_size, input_size
         return {"W": (n, m), "U": (n, n), "b_z": (n,), "b_h": (n,), "zeta": (), "nu": ()}
-
-    def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
-    ) -> Weights:
-        """Glorot uniform, the rest 0."""
-        return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
     def step_forward(self, weights: Weights, x: np.ndarray, h_prev: np.ndarray) -> Step:
         """One step.  x (B, m), h_prev (B, n) -> h (B, n)."""
@@ -91,12 +76,6 @@ class UGRNN(Cell):
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
-
-    def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
-    ) -> Weights:
-        """Glorot uniform, biases 0."""
-        return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
     def step_forward(self, weights: Weights, x: np.ndarray, h_prev: np.ndarray) -> Step:
         """One step.  x (B, m), h_prev (B, n) -> h (B, n)."""

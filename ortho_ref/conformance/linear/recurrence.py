@@ -1,4 +1,4 @@
-"""What a recurrence of the kind `linear` is: a step with its adjoint, its inputs and states, and how they are drawn."""
+"""What a recurrence of the kind `linear` is: a step with its adjoint, its inputs and states."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays
 
 State: TypeAlias = tuple[np.ndarray, ...]
 Back: TypeAlias = Callable[[np.ndarray, State], tuple[Arrays, State]]  # do, ds_t -> dx_t, ds_{t-1}
@@ -26,81 +26,21 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A recurrence of the kind `linear`.
+    """A recurrence of the kind `linear`."""
 
-    Attributes
-    ----------
-    name : str
-        In a config.
-    step : callable
-        step(config, x, state, **parts) -> o, the new state, and the adjoint: back(do, dstate) -> dx, dstate before.
-    inputs, states : mapping of str to Input
-        What it takes, and what it keeps. An input without T is a weight.
-    output : str
-        Axes of o.
-    decay : str
-        The input that makes it forget.
-    slow, strong : mapping of str to (low, high)
-        Ranges with hardly any forgetting, and with nearly all.
-    options : mapping of str to value
-        Keys of a config with their usual values.
-    complex : collection of str
-        Inputs and states that are complex; empty, or all but weights.
-    empty : mapping of str to float
-        Entries of a state at the start, where they are not 0.
-    parts : mapping of str to callable
-        Functions of the step, where they are not its own: what `mistakes` replaces.
-    kept : callable
-        kept(entries) -> what is kept of a state between two steps.
-    """
-
-    name: str
-    step: Step
+    name: str  # in a config
+    step: Step  # step(config, x, state, **parts) -> o, the new state, its adjoint back(do, dstate) -> dx, dstate before
     inputs: Mapping[str, Input]
-    states: Mapping[str, Input]
-    output: str
-    decay: str
+    states: Mapping[str, Input]  # what it takes, and what it keeps; an input without T is a weight
+    output: str  # axes of o
+    decay: str  # the input that makes it forget
     slow: Mapping[str, tuple[float, float]]
-    strong: Mapping[str, tuple[float, float]]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    complex: Collection[str] = ()
-    empty: Mapping[str, float] = field(default_factory=dict)
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries
-
-    def config(self, sizes: Mapping[str, int], **options: Any) -> Config:
-        """Its config, with the usual value of every option that is not given."""
-        own = {**self.options, **options}
-        if "scale" in own and own["scale"] is None:
-            own["scale"] = sizes["K"] ** -0.5
-        return {"recurrence": self.name, **own}
-
-    def drawn(
-        self,
-        sizes: Mapping[str, int],
-        ranges: Mapping[str, tuple[float, float]],
-        initial: bool = True,
-        marks: Collection[tuple[int, int]] = (),
-        without: str = "",
-    ) -> dict[str, dict[str, Any]]:
-        """Shape and range of every array, do and ds_T among them, as `drawing` takes them.
-
-        `ranges` are in place of an input's own; `marks` are the resets, (step, sequence); `without` is an input that
-        the options leave out.
-        """
-        first = {f"{name}0": own for name, own in self.states.items() if initial}
-        last = {f"d{name}_T": Input(own.axes) for name, own in self.states.items()}
-        arrays = {**self.inputs, **first, "do": Input(self.output), **last}
-        arrays.pop(without, None)
-        found: dict[str, Any] = {}
-        for name, (axes, low, high) in arrays.items():
-            shape = [sizes[letter] for letter in axes] + [2] * (name in self.complex)
-            low, high = ranges.get(name, (low, high))
-            found[name] = {"shape": shape, "low": low, "high": high}
-        if marks:
-            resets = {"shape": [sizes["T"], sizes["B"]], "low": 0.0, "high": 1.0, "marks": [list(own) for own in marks]}
-            found["resets"] = resets
-        return found
+    strong: Mapping[str, tuple[float, float]]  # ranges with hardly any forgetting, and with nearly all
+    options: Mapping[str, Any] = field(default_factory=dict)  # keys of a config with their usual values
+    complex: Collection[str] = ()  # inputs and states that are complex; empty, or all but weights
+    empty: Mapping[str, float] = field(default_factory=dict)  # entries of a state at the start, where they are not 0
+    parts: Mapping[str, Any] = field(default_factory=dict)  # of the step, in place of its own, by `mistakes`
+    kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries  # of a state between two steps
 
     def at(self, inputs: Arrays, t: int) -> Arrays:
         """The inputs of step t, and weights."""

@@ -12,25 +12,7 @@ KIND, MAP, PULLBACK = "map", "map", "pullback"
 
 
 def as_run(map: Callable[[Any], Any], pullback: Callable[[Any, Any], Any] | None = None) -> Run:
-    """A map and its pullback as an implementation.
-
-    Parameters
-    ----------
-    map : callable
-        map(Q) -> U, or None where it does not support such a Q.
-    pullback : callable, optional
-        pullback(Q, dU) -> dL/dQ.
-
-    Returns
-    -------
-    callable
-        run(case) -> {"U": U} or {"dQ": dL/dQ}; None for what is not there.
-
-    Raises
-    ------
-    TypeError
-        One of them is no function.
-    """
+    """A map and its pullback as run(case) -> {"U": U} or {"dQ": dL/dQ}; None for what is not there."""
     if not callable(map):
         raise TypeError(f"map is {map!r}; allowed: a function of Q")
     if pullback is not None and not callable(pullback):
@@ -48,23 +30,7 @@ def as_run(map: Callable[[Any], Any], pullback: Callable[[Any, Any], Any] | None
 
 
 def load_map(name: str) -> Run:
-    """The map of a file or of a module.
-
-    Parameters
-    ----------
-    name : str
-        FILE.py, or a module's dotted name.
-
-    Returns
-    -------
-    callable
-        As of `as_run`.
-
-    Raises
-    ------
-    ValueError
-        It cannot be loaded, has no function `map`, or a `pullback` that is no function.
-    """
+    """The map of FILE.py or of a module.  ValueError where there is none, or no function under these names."""
     module = load_module(name)
     map, pullback = getattr(module, "map", None), getattr(module, "pullback", None)
     if not callable(map):

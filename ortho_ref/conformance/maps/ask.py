@@ -20,20 +20,7 @@ class Refusal(Exception):
 
 
 class Map:
-    """A map from outside.
-
-    Parameters
-    ----------
-    run : callable
-        As `as_run` makes it, in this process or in another.
-
-    Attributes
-    ----------
-    calls : int
-        How often it was asked.
-    batched : bool
-        Whether a single matrix is given as a batch of one: it takes nothing else.
-    """
+    """A map from outside, in this process or in another: run is what `as_run` makes."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -88,32 +75,16 @@ class Map:
 
 
 class Precision(NamedTuple):
-    """What numbers were rounded to.
+    """What numbers were rounded to."""
 
-    Attributes
-    ----------
-    name : str
-        "float64", "float32", "float16" or "bfloat16".
-    eps : float
-        The distance from 1 to the next number.
-    """
-
-    name: str
-    eps: float
+    name: str  # "float64", "float32", "float16" or "bfloat16"
+    eps: float  # the distance from 1 to the next number
 
 
 def precision_of(U: Array) -> Precision:
     """The coarsest format that holds every entry exactly: what it was computed in, or rounded to at the end.
 
-    Parameters
-    ----------
-    U : Array
-        With more than a few entries that are no small fractions, or it says too little.
-
-    Returns
-    -------
-    Precision
-        Of float64 unless each significand is shorter.
+    Of a few entries, or of small fractions, it says too little.
     """
     values = np.concatenate([U.real.ravel(), U.imag.ravel()]).astype(np.float64)
     significand = np.frexp(values[np.isfinite(values)])[0]

@@ -86,25 +86,7 @@ def check_run(
     complex: bool = False,
     name: str = "map",
 ) -> MapReport:
-    """The same of a map as an implementation, in this process or in another.
-
-    Parameters
-    ----------
-    run : callable
-        As `as_run` and `Apart` make it.
-    tolerance, range, complex, name
-        As of `check_map`.
-
-    Returns
-    -------
-    MapReport
-        What was found.
-
-    Raises
-    ------
-    ValueError
-        As of `check_map`.
-    """
+    """`check_map` of a map as an implementation, in this process or in another."""
     check_limits(tolerance, range)
     asked = Map(run)
     try:

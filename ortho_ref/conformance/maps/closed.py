@@ -16,24 +16,12 @@ _EXPONENTIAL = next(form for form in SERIES if form.name == "exponential")
 
 
 class Closed(NamedTuple):
-    """One closed form with everything that is said of it.
+    """One closed form with everything that is said of it."""
 
-    Attributes
-    ----------
-    form : Form
-        Which.
-    variant : str
-        Its formula.
-    reading : Reading
-        What of Q it is of.
-    place : str
-        What stands around it: "" or one of `LEFT`, `RIGHT`, `TRANSPOSED`, `OF_TRANSPOSED`, `NEGATED`.
-    """
-
-    form: Form
-    variant: str
-    reading: Reading
-    place: str = ""
+    form: Form  # which
+    variant: str  # its formula
+    reading: Reading  # what of Q it is of
+    place: str = ""  # what stands around it: "" or one of `LEFT`, `RIGHT`, `TRANSPOSED`, `OF_TRANSPOSED`, `NEGATED`
 
     @property
     def words(self) -> str:
@@ -46,22 +34,7 @@ class Closed(NamedTuple):
 
 
 def values_of(closed: Closed, Q: Array, base: Array | None) -> Array:
-    """The value of one closed form.
-
-    Parameters
-    ----------
-    closed : Closed
-        Which.
-    Q : Array (n, n)
-        Where.
-    base : Array (n, n), optional
-        map(0), where its place needs it.
-
-    Returns
-    -------
-    Array (n, n)
-        U.
-    """
+    """U of one closed form at Q; base is map(0), where its place needs it."""
     X, after = placed(closed.place, Q, base)
     for variant, value in closed.form.values(closed.reading.of(X)):
         if variant == closed.variant:
@@ -75,24 +48,7 @@ TRANSPOSED, OF_TRANSPOSED, NEGATED = "|, transposed", "|, of Q^H, transposed", "
 
 
 def placed(place: str, Q: Array, base: Array | None) -> tuple[Array, Callable[[Array], Array]]:
-    """What a form is of, and what is done with its value.
-
-    Parameters
-    ----------
-    place : str
-        As of `Closed`.
-    Q : Array (n, n)
-        The input.
-    base : Array (n, n), optional
-        map(0).
-
-    Returns
-    -------
-    Array (n, n)
-        What the form is of.
-    callable
-        The form's value -> U.
-    """
+    """What a form is of at a place, and what makes U of its value; base is map(0), I unless given."""
     known = np.eye(len(Q)) if base is None else base
     return {
         "": (Q, lambda U: U),
@@ -105,22 +61,10 @@ def placed(place: str, Q: Array, base: Array | None) -> tuple[Array, Callable[[A
 
 
 def derivative(closed: Closed, Q: Array, E: Array, base: Array | None) -> Array:
-    """How the closed form changes with Q.
+    """dU of the closed form where Q moves by E.
 
-    Parameters
-    ----------
-    closed : Closed
-        Which.
-    Q, E : Array (n, n)
-        Where, and in which direction.
-    base : Array (n, n), optional
-        map(0).
-
-    Returns
-    -------
-    Array (n, n)
-        dU: of a series exact, the upper right block of the value at (A, dA; 0, A), of an exponential the reference's
-        derivative; of others by central differences of fourth order.
+    Of a series exact, the upper right block of the value at (A, dA; 0, A); of an exponential the reference's
+    derivative; of others by central differences of fourth order.
     """
     if closed.form.series and closed.place in ("", LEFT, RIGHT):
         A, dA, (_, after) = closed.reading.of(Q), closed.reading.of(E), placed(closed.place, Q, base)

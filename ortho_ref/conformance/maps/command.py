@@ -1,14 +1,11 @@
 """The kit's command `map`: its arguments, and what it does."""
 
 import argparse
-import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
-from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.maps.check import TOLERANCE, check_limits, check_run
-from ortho_ref.conformance.running.apart import TIMEOUT, Apart
 from ortho_ref.conformance.running.implementation import Run
-from ortho_ref.conformance.running.programs import check_timeout
 from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDOUT, shown_lines
 
@@ -16,13 +13,7 @@ HELP = "any orthogonal map Q -> U: which it is, how orthogonal, and its gradient
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        The command's.
-    """
+    """Those of the command."""
     parser.add_argument("--adapter", required=True, metavar="FILE.py|package.module", help="a module with map(Q)")
     parser.add_argument(
         "--tolerance",
@@ -43,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each call (default: 60)")
     parser.add_argument("--in-process", action="store_true", help="run it in the kit's own process, to debug it")
+    parser.set_defaults(command=None)
 
 
 def _range(text: str) -> tuple[float, float]:
@@ -53,31 +45,12 @@ def _range(text: str) -> tuple[float, float]:
         raise argparse.ArgumentTypeError(f"range is {text!r}; allowed: LOW:HIGH, as 0.001:1") from None
 
 
-def run(given: argparse.Namespace) -> int:
-    """Check a map, say what was found, and write it.
-
-    Parameters
-    ----------
-    given : Namespace
-        The arguments.
-
-    Returns
-    -------
-    int
-        0 where it is orthogonal within the tolerance and no gradient is wrong, or 1.
-
-    Raises
-    ------
-    ValueError, OSError
-        An adapter that cannot be loaded, a limit that is none, a file that cannot be written.
-    """
+def run(given: argparse.Namespace, implementation: Callable[[], Run]) -> int:
+    """Check a map, say what was found, and write it.  0 where the report is `ok`, or 1."""
     check_limits(given.tolerance, given.range)
     check_places({"--report": given.report, "--svg": given.svg})
-    with contextlib.ExitStack() as stack:
-        asked = _implementation(given, stack)
-        report = check_run(
-            asked, tolerance=given.tolerance, range=given.range, complex=given.complex, name=given.adapter
-        )
+    own = {"tolerance": given.tolerance, "range": given.range, "complex": given.complex, "name": given.adapter}
+    report = check_run(implementation(), **own)
     failed = []
     if given.report is not None:
         failed.append(write("--report", given.report, report.as_json() + "\n"))
@@ -88,13 +61,3 @@ def run(given: argparse.Namespace) -> int:
         if error is not None:
             raise error
     return report.exit_code
-
-
-def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
-    if given.in_process:
-        if given.timeout is not None:
-            raise ValueError("--in-process has no limit; leave out --timeout")
-        return load_map(given.adapter)
-    if given.timeout is not None:
-        check_timeout(given.timeout)
-    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, "map"))

@@ -5,6 +5,7 @@ reference's own where it has them (`ortho_ref.parametrizations`).
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -22,20 +23,13 @@ TERMS, STEPS = 24, 30
 class Form(NamedTuple):
     """A closed form with its variants.
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    values : callable
-        The matrix -> (formula, value) of each variant.
-    series : bool
-        Whether a power series in A, which is orthogonal for skew A alone: in a block matrix (A, E; 0, A) its upper
-        right block is its derivative.
+    A power series in A is orthogonal for skew A alone: in a block matrix (A, E; 0, A) its upper right block is its
+    derivative.
     """
 
-    name: str
-    values: Callable[[Array], Iterator[tuple[str, Array]]]
-    series: bool = False
+    name: str  # what it is called
+    values: Callable[[Array], Iterator[tuple[str, Array]]]  # the matrix -> (formula, value) of each variant
+    series: bool = False  # it is a power series in A
 
 
 def _eye(A: Array) -> Array:
@@ -47,56 +41,39 @@ def _scaled(c: float) -> str:
     return {1.0: "+ A", -1.0: "- A", 0.5: "+ A/2", -0.5: "- A/2"}[c]
 
 
-def _cayley(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
-    def values(A: Array) -> Iterator[tuple[str, Array]]:
-        yield f"(I {_scaled(c)})^-1 (I {_scaled(-c)})", 2 * inverse(c * A) - _eye(A)
-
-    return values
+def _cayley(c: float, A: Array) -> Iterator[tuple[str, Array]]:
+    yield f"(I {_scaled(c)})^-1 (I {_scaled(-c)})", 2 * inverse(c * A) - _eye(A)
 
 
-def _exponential(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
-    def values(A: Array) -> Iterator[tuple[str, Array]]:
-        yield f"exp({_of_A(c)})", exponential(c * A)
-
-    return values
+def _exponential(c: float, A: Array) -> Iterator[tuple[str, Array]]:
+    yield f"exp({_of_A(c)})", exponential(c * A)
 
 
-def _neumann(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
+def _neumann(c: float, A: Array) -> Iterator[tuple[str, Array]]:
     """(I - cA)(I - cA + ... (-cA)^(k-1)): the series for the inverse, and then the product."""
-
-    def values(A: Array) -> Iterator[tuple[str, Array]]:
-        M, power, series = -c * A, _eye(A), np.zeros_like(A)
-        for k in range(1, TERMS + 1):
-            series = series + power
-            power = power @ M
-            formula = f"(I {_scaled(-c)}) S, S = (I {_scaled(c)})^-1 by its Neumann series with {_terms(k)}"
-            yield formula + _peft(c, k), series + M @ series
-
-    return values
+    M, power, series = -c * A, _eye(A), np.zeros_like(A)
+    for k in range(1, TERMS + 1):
+        series = series + power
+        power = power @ M
+        formula = f"(I {_scaled(-c)}) S, S = (I {_scaled(c)})^-1 by its Neumann series with {_terms(k)}"
+        yield formula + _peft(c, k), series + M @ series
 
 
-def _whole(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
+def _whole(c: float, A: Array) -> Iterator[tuple[str, Array]]:
     """I + 2 sum (-cA)^j: the series of the whole, cut off; with one power more than none it is no product."""
-
-    def values(A: Array) -> Iterator[tuple[str, Array]]:
-        M, power, U = -c * A, _eye(A), _eye(A)
-        for k in range(1, TERMS + 1):
-            power = power @ M
-            U = U + 2 * power
-            yield f"I + 2 (M + ... + M^{k}), M = {_of_A(-c)}" if k > 1 else f"I + 2 M, M = {_of_A(-c)}", U
-
-    return values
+    M, power, U = -c * A, _eye(A), _eye(A)
+    for k in range(1, TERMS + 1):
+        power = power @ M
+        U = U + 2 * power
+        yield f"I + 2 (M + ... + M^{k}), M = {_of_A(-c)}" if k > 1 else f"I + 2 M, M = {_of_A(-c)}", U
 
 
-def _taylor(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
-    def values(A: Array) -> Iterator[tuple[str, Array]]:
-        M, power, U = c * A, _eye(A), _eye(A)
-        for k in range(1, TERMS + 1):
-            power = power @ M / k
-            U = U + power
-            yield f"the Taylor series of exp({_of_A(c)}) with {_terms(k + 1)}", U
-
-    return values
+def _taylor(c: float, A: Array) -> Iterator[tuple[str, Array]]:
+    M, power, U = c * A, _eye(A), _eye(A)
+    for k in range(1, TERMS + 1):
+        power = power @ M / k
+        U = U + power
+        yield f"the Taylor series of exp({_of_A(c)}) with {_terms(k + 1)}", U
 
 
 def _terms(k: int) -> str:
@@ -186,20 +163,20 @@ def _free(X: Array) -> Iterator[tuple[str, Array]]:
 
 #: Of a matrix A that is read off Q.  Exact ones come first: where several fit, the first is named.
 SERIES = (
-    Form("Cayley, as in scoRNN", _cayley(1.0), True),
-    Form("inverse Cayley (the transposed of scoRNN's)", _cayley(-1.0), True),
-    Form("half-angle Cayley, as in PyTorch and geotorch", _cayley(-0.5), True),
-    Form("half-angle Cayley, inverse (the transposed of PyTorch's)", _cayley(0.5), True),
-    Form("exponential", _exponential(1.0), True),
-    Form("exponential, inverse (transposed)", _exponential(-1.0), True),
-    Form("exponential of half of it", _exponential(0.5), True),
-    Form("exponential of half of it, inverse (transposed)", _exponential(-0.5), True),
+    Form("Cayley, as in scoRNN", partial(_cayley, 1.0), True),
+    Form("inverse Cayley (the transposed of scoRNN's)", partial(_cayley, -1.0), True),
+    Form("half-angle Cayley, as in PyTorch and geotorch", partial(_cayley, -0.5), True),
+    Form("half-angle Cayley, inverse (the transposed of PyTorch's)", partial(_cayley, 0.5), True),
+    Form("exponential", partial(_exponential, 1.0), True),
+    Form("exponential, inverse (transposed)", partial(_exponential, -1.0), True),
+    Form("exponential of half of it", partial(_exponential, 0.5), True),
+    Form("exponential of half of it, inverse (transposed)", partial(_exponential, -0.5), True),
     *(
-        Form(f"truncated {name}Cayley-Neumann", values(c), True)
+        Form(f"truncated {name}Cayley-Neumann", partial(values, c), True)
         for values in (_neumann, _whole)
         for c, name in ((1.0, ""), (-1.0, "inverse "), (-0.5, "half-angle "), (0.5, "inverse half-angle "))
     ),
-    *(Form("truncated exponential", _taylor(c), True) for c in (1.0, -1.0)),
+    *(Form("truncated exponential", partial(_taylor, c), True) for c in (1.0, -1.0)),
 )
 #: Of Q itself.
 MATRICES = (

@@ -23,29 +23,14 @@ _SHAPE, _DIRECTIONS, _STEP = (5, 5), 12, 1e-3
 
 
 class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was found of a gradient.
-
-    Attributes
-    ----------
-    status : str
-        "right", "wrong", "none given", "refused" or "not judged".
-    differences, closed : float or None
-        How far it is from differences of the map, and from its closed form's derivative; None where that was not
-        compared.
-    convention : str
-        By what it is the derivative.
-    remark : str
-        What else to say.
-    single : float or None
-        How far the gradient in single precision is from that in double, relative to its largest entry.
-    """
+    """What was found of a gradient."""
 
     status: Literal[RIGHT, WRONG, ABSENT, REFUSED, OPEN]  # type: ignore[valid-type]
-    differences: float | None
-    closed: float | None
-    convention: str
-    remark: str
-    single: float | None
+    differences: float | None  # how far from differences of the map; None where that was not compared
+    closed: float | None  # how far from its closed form's derivative
+    convention: str  # by what it is the derivative
+    remark: str  # what else to say
+    single: float | None  # in single precision how far from that in double, relative to its largest entry
 
     @property
     def words(self) -> str:
@@ -79,28 +64,7 @@ def judge(
     of_complex: bool = False,
     shape: tuple[int, int] = _SHAPE,
 ) -> Gradient:
-    """Whether a map's pullback is right.
-
-    Parameters
-    ----------
-    map : Map
-        What is asked.
-    domain : Domain
-        What it can be given.
-    closed : Closed, optional
-        What it was recognised as.
-    precision : Precision
-        Of its values.
-    of_complex : bool
-        Whether of complex Q.
-    shape : pair of int
-        Of Q; square where the map needs a skew one.
-
-    Returns
-    -------
-    Gradient
-        What was found.
-    """
+    """Whether a map's pullback is right at a Q of this shape, which is square where the map needs a skew one."""
     rng = np.random.default_rng(6)
     n, columns = shape
     if domain.needs_skew:

@@ -17,101 +17,42 @@ Make = Callable[..., Array]
 
 
 class Domain(NamedTuple):
-    """What a map can be given.
+    """What a map can be given."""
 
-    Attributes
-    ----------
-    needs_skew : bool
-        Whether U is orthogonal, or there is any, for skew Q alone.
-    why : str
-        How that was seen, in words; "" of a map of any matrix.
-    make : callable
-        Makes a Q for it.
-    refuses : bool
-        Whether it refuses any other Q; False where it makes of it what is not orthogonal.
-    """
-
-    needs_skew: bool
-    why: str
-    make: Make
-    refuses: bool = False
+    needs_skew: bool  # U is orthogonal, or there is any, for skew Q alone
+    why: str  # how that was seen, in words; "" of a map of any matrix
+    make: Make  # makes a Q for it
+    refuses: bool = False  # it refuses any other Q, and does not make of it what is not orthogonal
 
 
 class Determinant(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of U for one n.
+    """Of U for one n."""
 
-    Attributes
-    ----------
-    signs : tuple of float
-        Those that occurred: 1, -1, or 0 for a singular U.
-    least, largest : float
-        |det U|, over all draws.
-    refused : str
-        Why there is none; "" where there is.
-    """
-
-    signs: tuple[float, ...]
+    signs: tuple[float, ...]  # those that occurred: 1, -1, or 0 for a singular U
     least: float
-    largest: float
-    refused: str
+    largest: float  # |det U|, the least and the largest of all draws
+    refused: str  # why there is none; "" where there is
 
 
 class Seen(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was seen.
+    """What was seen."""
 
-    Attributes
-    ----------
-    reads : str
-        What of Q has a part in U.
-    scale_free : bool
-        Whether the scale of Q has none.
-    at_zero : str
-        map(0), in words; "" where it is not defined.
-    first_order : str
-        What a small skew Q gives, in words; "" where that is no multiple of Q.
-    symmetries : tuple of str
-        What transposing Q, and changing its sign, does to U.
-    determinants : dict of str to Determinant
-        n -> what is known of det U.
-    batch, blocks : str
-        Of Q (3, n, n), and of a block-diagonal Q.
-    keeps_state : bool
-        Whether the same Q gave another U the second time.
-    single : float or None
-        How far U of a Q in float32 is from that in float64; None where there is none.
-    """
-
-    reads: str
-    scale_free: bool
-    at_zero: str
-    first_order: str
-    symmetries: tuple[str, ...]
-    determinants: dict[str, Determinant]
-    batch: str
-    blocks: str
-    keeps_state: bool
-    single: float | None
+    reads: str  # what of Q has a part in U
+    scale_free: bool  # the scale of Q has none
+    at_zero: str  # map(0), in words; "" where it is not defined
+    first_order: str  # what a small skew Q gives, in words; "" where that is no multiple of Q
+    symmetries: tuple[str, ...]  # what transposing Q, and changing its sign, does to U
+    determinants: dict[str, Determinant]  # n -> what is known of det U
+    batch: str  # of Q (3, n, n)
+    blocks: str  # of a block-diagonal Q
+    keeps_state: bool  # the same Q gave another U the second time
+    single: float | None  # how far U of a Q in float32 is from that in float64; None where there is none
 
 
 def domain_of(map: Map, of_complex: bool = False) -> Domain:
-    """What a map can be given.
+    """What a map can be given, found by asking; the map learns whether it takes batches alone.
 
-    Parameters
-    ----------
-    map : Map
-        It learns whether it takes batches alone.
-    of_complex : bool
-        Whether of complex Q.
-
-    Returns
-    -------
-    Domain
-        Found by asking.
-
-    Raises
-    ------
-    Refusal
-        It takes neither a matrix, nor a batch of one, nor a skew one.
+    Refusal where it takes neither a matrix, nor a batch of one, nor a skew one.
     """
     rng = np.random.default_rng(1)
     plain, skew = any_matrix(rng, 4, 0.5, of_complex), skew_matrix(rng, 4, 0.5, of_complex)
@@ -141,22 +82,7 @@ def _defect(map: Map, Q: Array) -> float:
 
 
 def observe(map: Map, domain: Domain, precision: Precision) -> Seen:
-    """Everything that is seen of a map of real matrices.
-
-    Parameters
-    ----------
-    map : Map
-        What is asked.
-    domain : Domain
-        What it can be given.
-    precision : Precision
-        Of its values.
-
-    Returns
-    -------
-    Seen
-        It.
-    """
+    """Everything that is seen of a map of real matrices."""
     alike = _Alike(map, 1e-6 if precision.name == "float64" else 20 * precision.eps)
     rng = np.random.default_rng(2)
     Q = domain.make(rng, 5, 0.7)

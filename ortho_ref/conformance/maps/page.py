@@ -26,18 +26,7 @@ _UNIT = 0.05  # as far as |det U| may be from 1 to be called 1
 
 
 def page(report: "MapReport") -> str:
-    """The page.
-
-    Parameters
-    ----------
-    report : MapReport
-        Of any map, also of one that gave no U.
-
-    Returns
-    -------
-    str
-        Lines of at most 100 characters.
-    """
+    """The page, in lines of at most 100 characters, of any map, also of one that gave no U."""
     lines = [
         f"{shown(report.name)}: a map Q -> U, asked {report.calls:,} times; ortho_ref {ortho_ref.__version__}",
         "",

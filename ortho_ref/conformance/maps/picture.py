@@ -57,22 +57,9 @@ def _kept(defect: float, dtype: str) -> float:
 
 
 def picture(report: "MapReport") -> str:
-    """The defects of a report for square Q, drawn.
+    """An SVG document of the defects for square Q, whose colours follow the reader's.
 
-    Parameters
-    ----------
-    report : MapReport
-        With curves.
-
-    Returns
-    -------
-    str
-        An SVG document, whose colours follow the reader's.
-
-    Raises
-    ------
-    ValueError
-        There is nothing to draw: the map gave no U.
+    ValueError where there is nothing to draw: the map gave no U.
     """
     curves = tuple(curve for curve in report.curves if curve.n == curve.columns)
     if not curves:

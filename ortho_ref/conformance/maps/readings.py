@@ -9,21 +9,11 @@ from ortho_ref.backend import Array
 
 
 class Reading(NamedTuple):
-    """One way to read Q.
+    """One way to read Q."""
 
-    Attributes
-    ----------
-    words : str
-        A in terms of Q.
-    of : callable
-        Q -> A.
-    of_complex : bool
-        Whether only a complex Q tells it from another in the list.
-    """
-
-    words: str
-    of: Callable[[Array], Array]
-    of_complex: bool = False
+    words: str  # A in terms of Q
+    of: Callable[[Array], Array]  # Q -> A
+    of_complex: bool = False  # only a complex Q tells it from another in the list
 
 
 def skew(M: Array) -> Array:
@@ -54,20 +44,7 @@ READINGS = (
 
 
 def readings(Q: Array, skew_alone: bool) -> list[Reading]:
-    """Those that can be told from each other by a Q; of a skew one, all are Q itself or twice it.
-
-    Parameters
-    ----------
-    Q : Array (n, n)
-        Real or complex.
-    skew_alone : bool
-        Whether it is skew, as all that the map takes.
-
-    Returns
-    -------
-    list of Reading
-        In their order.
-    """
+    """Those that can be told from each other by a Q; of a skew one, all are Q itself or twice it."""
     if skew_alone:
         return [AS_IT_IS]
     return [reading for reading in READINGS if Q.dtype.kind == "c" or not reading.of_complex]

@@ -33,41 +33,20 @@ _NEAR = 0.1  # a form that is nearest is told where it is not further off than t
 
 
 class Place(NamedTuple):
-    """Where a map was asked.
-
-    Attributes
-    ----------
-    Q, U : Array (n, n)
-        What it was given, and gave.
-    base : Array (n, n) or None
-        map(0), where that is something else than I.
-    """
+    """Where a map was asked."""
 
     Q: Array
-    U: Array
-    base: Array | None
+    U: Array  # what the map was given, and gave
+    base: Array | None  # map(0), where that is something else than I
 
 
 class Found(NamedTuple):
-    """What a map was recognised as.
+    """What a map was recognised as."""
 
-    Attributes
-    ----------
-    fitting : tuple of Closed
-        Those that it equals, the one to be named first; formulas of the same function.
-    error : float
-        How far the map is from the first at most, relative to its largest entry and at least 1; inf where there is
-        none.
-    nearest : Closed or None
-        Where none fits: the one that is least far off, if it is near at all.
-    away : float
-        How far that is.
-    """
-
-    fitting: tuple[Closed, ...]
-    error: float
-    nearest: Closed | None = None
-    away: float = float("inf")
+    fitting: tuple[Closed, ...]  # those that it equals, the one to be named first; formulas of the same function
+    error: float  # how far from the first at most, relative to the largest entry and at least 1; inf: none
+    nearest: Closed | None = None  # where none fits: the one that is least far off, if it is near at all
+    away: float = float("inf")  # how far that is
 
 
 #: A form's name, its reading's words, and its place.
@@ -80,21 +59,9 @@ class _Error(NamedTuple):
 
 
 def recognise(places: Sequence[Place], precision: Precision, skew: bool) -> Found:
-    """What a map is.
+    """What a map is: what fits at all places, best of several sizes of Q and of n, where the map is finite.
 
-    Parameters
-    ----------
-    places : sequence of Place
-        Best of several sizes of Q and of n; those where the map is not finite are left out.
-    precision : Precision
-        Of the map's values.
-    skew : bool
-        Whether all Q are skew: then how Q is read cannot be told.
-
-    Returns
-    -------
-    Found
-        What fits at all of them.
+    skew: whether all Q are skew: then how Q is read cannot be told.
     """
     finite = [place for place in places if np.isfinite(place.U).all()]
     every: dict[Closed, list[_Error]] = {}

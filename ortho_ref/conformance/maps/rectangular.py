@@ -24,27 +24,13 @@ _NEAR = 0.02  # a factor is recognised within this, in bfloat16 as well
 
 
 class Rectangular(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was found for tall Q, or for wide ones.
+    """What was found for tall Q, or for wide ones."""
 
-    Attributes
-    ----------
-    kind : str
-        "tall" or "wide".
-    refused : str
-        Why there is nothing; "" where there is.
-    factor : str
-        c in words: "1", "sqrt(rows/columns)", or the number that it is for one shape.
-    same : bool
-        Whether the closed form of square Q is that of these too.
-    gradient : Gradient or None
-        Its pullback's, beside differences.
-    """
-
-    kind: str
-    refused: str
-    factor: str = "1"
-    same: bool = False
-    gradient: Gradient | None = None
+    kind: str  # "tall" or "wide"
+    refused: str  # why there is nothing; "" where there is
+    factor: str = "1"  # c: "1", "sqrt(rows/columns)", or the number that it is for one shape
+    same: bool = False  # whether the closed form of square Q is that of these too
+    gradient: Gradient | None = None  # its pullback's, beside differences
 
     @property
     def words(self) -> str:
@@ -63,24 +49,7 @@ class Rectangular(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rectangular(map: Map, domain: Domain, closed: Closed | None, precision: Precision) -> list[Rectangular]:
-    """What a map does with tall Q and with wide ones.
-
-    Parameters
-    ----------
-    map : Map
-        What is asked.
-    domain : Domain
-        What it can be given.
-    closed : Closed, optional
-        What it is of square Q.
-    precision : Precision
-        Of its values.
-
-    Returns
-    -------
-    list of Rectangular
-        Of tall Q and of wide ones; none of a map that needs skew Q, which is square.
-    """
+    """What a map does with tall Q and with wide ones; nothing of one that needs skew Q, which is square."""
     return [] if domain.needs_skew else [_one(map, domain, closed, precision, kind) for kind in SHAPES]
 
 

@@ -20,27 +20,13 @@ SINGLE = 1e-4
 
 
 class Complex(NamedTuple):
-    """What was found for complex Q.
+    """What was found for complex Q."""
 
-    Attributes
-    ----------
-    refused : str
-        Why there is nothing; "" where there is.
-    found : Found or None
-        Which map it is.
-    defect : float or None
-        The largest for ||Q||_2 up to 1.
-    gradient : Gradient or None
-        Its gradient.
-    alone : str
-        Why all of this is of skew-Hermitian Q alone, where the map takes any real Q; "" else.
-    """
-
-    refused: str
-    found: Found | None = None
-    defect: float | None = None
+    refused: str  # why there is nothing; "" where there is
+    found: Found | None = None  # which map it is
+    defect: float | None = None  # the largest for ||Q||_2 up to 1
     gradient: Gradient | None = None
-    alone: str = ""
+    alone: str = ""  # why all of this is of skew-Hermitian Q alone, where the map takes any real Q
 
 
 @dataclass(frozen=True)

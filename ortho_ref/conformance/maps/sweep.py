@@ -1,6 +1,6 @@
 """The defect ||U^H U - I||_2 over the size of Q, or over its condition number where the size does not matter."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -17,28 +17,14 @@ _DRAWS = 2
 
 
 class Curve(Struct, frozen=True, forbid_unknown_fields=True):
-    """The defects for one n and precision.
+    """The defects for one n and precision."""
 
-    Attributes
-    ----------
-    dtype : str
-        "float64", "float32" or "complex128".
-    n, columns : int
-        Q is n x columns.
-    at : tuple of float
-        ||Q||_2, or condition numbers.
-    defects : tuple of float or None
-        The largest of the draws; inf where U is not finite, None where there was none.
-    refused : str
-        Why there was none, the first time.
-    """
-
-    dtype: str
+    dtype: str  # "float64" or "float32"
     n: Annotated[int, Meta(ge=1, le=10**9)]
     columns: Annotated[int, Meta(ge=1, le=10**9)]
     at: tuple[float, ...]
-    defects: tuple[float | None, ...]
-    refused: str
+    defects: tuple[float | None, ...]  # of Q (n x columns), the largest of the draws; inf: U not finite, None: no U
+    refused: str  # why there was none, the first time
 
     @property
     def size(self) -> str:
@@ -55,40 +41,20 @@ def sweep(
     ends: tuple[float, float],
     factor: float = 1.0,
 ) -> Curve:
-    """One curve.
+    """One curve, over ||Q||_2 or over condition numbers; the ends of what is judged are places as well.
 
-    Parameters
-    ----------
-    map : Map
-        What is asked.
-    domain : Domain
-        What it can be given.
-    conditions : bool
-        Whether over condition numbers.
-    dtype : str
-        What Q is given in.
-    shape : pair of int
-        Of Q.
-    ends : pair of float
-        Of the range that is judged: they are places as well.
-    factor : float
-        That U is divided by first.
-
-    Returns
-    -------
-    Curve
-        Over all places.
+    factor: what U is divided by first.
     """
     at = tuple(sorted({*(CONDITIONS if conditions else NORMS), *ends}))
-    (n, columns), of_complex = shape, dtype[0] == "c"
-    more = {} if n == columns else {"columns": columns}
+    n, columns = shape
+    more: dict[str, Any] = {} if n == columns else {"columns": columns}
     found, why = [], ""
     for where in at:
         largest: float | None = None
         rng = np.random.default_rng(n)
         for _ in range(_DRAWS):
             make = conditioned if conditions else domain.make
-            Q = make(rng, n, where, of_complex, **more)
+            Q = make(rng, n, where, **more)
             try:
                 own = defect(map(Q.astype(dtype)) / factor)
             except Refusal as refused:

@@ -1,7 +1,7 @@
 """Every mistake by name: wrong versions that people ship, and that they plausibly would.
 
 They serve twice: the kit has to see every one (its vectors name them), and a failing implementation is told which one
-it equals (`diagnosis`).  A file for each family; what makes a mistake stands next to its line.
+it equals (`diagnosis`).  A file for each family, with a table below the functions that make its mistakes.
 """
 
 from ortho_ref.conformance.mistakes import (
@@ -9,9 +9,7 @@ from ortho_ref.conformance.mistakes import (
     algorithm_1,
     blocks,
     cayley,
-    complex_states,
     gates,
-    householder,
     initial_values,
     layers,
     linear,
@@ -20,8 +18,6 @@ from ortho_ref.conformance.mistakes import (
     maps,
     optimizers,
     scalar_gates,
-    stacks,
-    stale,
     states,
     through_time,
     trivialization,
@@ -29,29 +25,12 @@ from ortho_ref.conformance.mistakes import (
 from ortho_ref.conformance.mistakes.fitted import Fitted
 from ortho_ref.conformance.mistakes.mistake import Mistake
 
-#: In the order in which they are listed, and told where several fit.
-MISTAKES: tuple[Mistake, ...] = (
-    *gates.MISTAKES,
-    *blocks.MISTAKES,
-    *scalar_gates.MISTAKES,
-    *activations.MISTAKES,
-    *lstm_places.MISTAKES,
-    *states.MISTAKES,
-    *through_time.MISTAKES,
-    *complex_states.MISTAKES,
-    *cayley.MISTAKES,
-    *algorithm_1.MISTAKES,
-    *stale.MISTAKES,
-    *maps.MISTAKES,
-    *householder.MISTAKES,
-    *optimizers.MISTAKES,
-    *losses.MISTAKES,
-    *layers.MISTAKES,
-    *stacks.MISTAKES,
-    *trivialization.MISTAKES,
-    *initial_values.MISTAKES,
-    *linear.MISTAKES,
-)
+#: In the order in which their mistakes are listed, and told where several fit.
+_FAMILIES = (
+    gates, blocks, scalar_gates, activations, lstm_places, states, through_time, cayley, algorithm_1, maps, optimizers,
+    losses, layers, trivialization, initial_values, linear,
+)  # fmt: skip
+MISTAKES: tuple[Mistake, ...] = tuple(mistake for family in _FAMILIES for mistake in family.MISTAKES)
 
 #: With a number that is found from the outputs; where others have that number, it is among `MISTAKES` as well.
 FITTED: tuple[Fitted, ...] = (*activations.FITTED, *cayley.FITTED, *optimizers.FITTED)

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Case
-from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, off_kinks, phi, sequence
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Family, Outputs, Patch, Predicate, configured, patched
+from ortho_ref.conformance.mistakes.mistake import Outputs, Patch, Patched, Predicate, configured, table
 from ortho_ref.conformance.mistakes.private import private
 
 reference = private("ortho_ref.conformance.cases.reference")
 activations = private("ortho_ref.activations")
 ACTIVATIONS = activations.ACTIVATIONS
 GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
-
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
+_WITH_SIGMOID = (*(private(f"ortho_ref.cells.{name}") for name in GATED), reference)
 
 
 def _sigmoids(case: Case) -> bool:
@@ -27,7 +25,13 @@ def _sigmoids(case: Case) -> bool:
     return phi(case) == "sigmoid" or (cell(case) in GATED and bool(gates))
 
 
-_WITH_SIGMOID = (*(private(f"ortho_ref.cells.{name}") for name in GATED), reference)
+def _of(name: str) -> Predicate:
+    return lambda case: phi(case) == name and off_kinks(case)
+
+
+_modrelu = _of("modrelu")
+_real_modrelu = both(_modrelu, lambda case: not is_complex(case))
+_complex_modrelu = both(_modrelu, is_complex)
 
 
 def _derivative(derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
@@ -42,26 +46,12 @@ def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> t
 
 def _hard_sigmoid(slope: float) -> Outputs:
     """The sigmoid as clip(slope a + 1/2, 0, 1)."""
-    return patched(*_sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1))))
+    return Patched(*_sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1))))
 
 
-M("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, _hard_sigmoid(0.2))
-M("hard-sigmoid-1/6", "clip(a / 6 + 0.5, 0, 1) for the sigmoid (PyTorch, Keras 3)", _sigmoids, _hard_sigmoid(1 / 6))
-
-
-# modReLU of another size: radial(|z|, b) -> the size, its derivative by |z|, its derivative by b
-
-
-def _modrelu(case: Case) -> bool:
-    return phi(case) == "modrelu" and off_kinks(case)
-
-
-def _real_modrelu(case: Case) -> bool:
-    return _modrelu(case) and not is_complex(case)
-
-
-def _complex_modrelu(case: Case) -> bool:
-    return _modrelu(case) and is_complex(case)
+def _slope_at(y: Any) -> Any:
+    value = activations.sigmoid(y)
+    return value * (1 - value)
 
 
 def _phase(z: Any) -> Any:
@@ -70,7 +60,15 @@ def _phase(z: Any) -> Any:
 
 def _changed(change: Callable[[Any], Any], name: str = "modrelu") -> Outputs:
     """Another activation, made from the right one."""
-    return patched((ACTIVATIONS, name, change))
+    return Patched((ACTIVATIONS, name, change))
+
+
+def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Outputs:
+    """Another pullback of an activation: change(right pullback, dy, a, b, y)."""
+    return _changed(lambda own: own._replace(pullback=lambda *arguments: change(own.pullback, *arguments)), name)
+
+
+# modReLU of another size: radial(|z|, b) -> the size, its derivative by |z|, its derivative by b
 
 
 def modrelu_as(radial: Callable[[Any, Any], tuple[Any, Any, Any]]) -> Outputs:
@@ -144,34 +142,15 @@ PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phas
 LEAKY = _radial("modrelu-leaky", "modReLU with slope {} where |z| + b < 0", _leaky, (*EPSILONS, 0.5))
 FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)
 
-for name, says, applies, family, number in (
-    ("modrelu-epsilon-1e-05", "modReLU with |z| + 1e-5 in the denominator (uRNN)", _modrelu, DENOMINATOR, 1e-5),
-    ("modrelu-goru", "modReLU of size max(|z| + 0.001 + b, 0) (GORU)", _modrelu, RELU, 1e-3),
-    ("modrelu-eurnn", "modReLU of size max(|z| + 0.01 + b, 0) (EURNN, real)", _real_modrelu, RELU, 1e-2),
-    ("modrelu-eurnn-complex", "modReLU with |z| + 0.01 for |z|, also below z (EURNN)", _complex_modrelu, BOTH, 1e-2),
-    (
-        "modrelu-root",
-        "modReLU with sqrt(|z|^2 + 1e-5) for |z|, + 1e-5 below z (full-capacity uRNN)",
-        _modrelu,
-        ROOT,
-        1e-5,
-    ),
-    ("modrelu-root-alone-1e-05", "modReLU with sqrt(|z|^2 + 1e-05) for |z|", _modrelu, ROOT_ALONE, 1e-5),
-    ("modrelu-phase-1e-05", "modReLU with z / sqrt(|z|^2 + 1e-05) for its phase", _modrelu, PHASE, 1e-5),
-):
-    M(name, says, applies, family.outputs(number))
+
+# modReLU otherwise, and the others
 
 
-# modReLU otherwise
-
-
-@named("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu, _changed)
 def _bias_added(own: Any) -> Any:
     """Without a bias of its own modReLU of a + b is a + b."""
     return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
 
 
-@named("modrelu-bias-twice", "modReLU's bias inside and added to z", _modrelu, _changed)
 def _bias_twice(own: Any) -> Any:
     def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
         da, db = own.pullback(dy, a + b, b, y)
@@ -180,55 +159,19 @@ def _bias_twice(own: Any) -> Any:
     return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
 
 
-MISTAKES.append(LEAKY.at(0.1, "modrelu-leaky"))
-M("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _changed(lambda own: ACTIVATIONS["relu"]))
-
-
-def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Outputs:
-    """Another pullback of an activation: change(right pullback, dy, a, b, y)."""
-    return _changed(lambda own: own._replace(pullback=lambda *arguments: change(own.pullback, *arguments)), name)
-
-
-@named("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many", _real_modrelu, _pulled)
 def _sign_in_dz(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
     da, db = own(dy, a, b, y)
     return np.sign(a) * da, db
 
 
-@named("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)", _real_modrelu, _pulled)
 def _no_sign_in_db(own: Any, *rest: Any) -> tuple[Any, Any]:
     da, _ = own(*rest)
     return da, da
 
 
-@named("modrelu-phase-constant", "the phase z / |z| a constant in modReLU's derivative", _complex_modrelu, _pulled)
 def _constant_phase(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
     _, along = own(dy, a, b, y)
     return _phase(a) * along, along
-
-
-M(
-    "modrelu-derivative-1",
-    "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
-    _modrelu,
-    _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real)),
-)
-
-
-# The others
-
-
-def _of(name: str) -> Predicate:
-    return lambda case: phi(case) == name and off_kinks(case)
-
-
-M(
-    "tanh-always",
-    "tanh whatever the activation (onnx.reference's GRU)",
-    lambda case: sequence()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
-    configured(activation="tanh"),
-)
-M("relu-derivative-1", "ReLU's derivative 1 everywhere", _of("relu"), _pulled(lambda own, dy, *rest: (dy, dy), "relu"))
 
 
 def _tanh_by_exp(a: Any, b: Any) -> Any:
@@ -236,40 +179,46 @@ def _tanh_by_exp(a: Any, b: Any) -> Any:
     return (e - 1) / (e + 1)
 
 
-M(
-    "tanh-by-exp",
-    "(e^2a - 1) / (e^2a + 1) for tanh, which overflows",
-    lambda case: case.kind == "activation" and phi(case) == "tanh",
-    _changed(lambda own: own._replace(value=_tanh_by_exp), "tanh"),
-)
-M(
-    "sigmoid-by-exp",
-    "e^a / (1 + e^a) for the sigmoid, which overflows",
-    lambda case: phi(case) == "sigmoid",
-    patched((reference, "sigmoid", lambda own: lambda a: np.exp(a) / (1 + np.exp(a)))),
-)
-M(
-    "tanh-derivative-of-input",
-    "1 - a^2 for tanh's derivative 1 - tanh(a)^2",
-    _of("tanh"),
-    _pulled(lambda own, dy, a, b, y: own(dy, a, b, a + b), "tanh"),
-)
+_real_cell = both(sequence(), lambda case: not is_complex(case))
 
-
-def _slope_at(y: Any) -> Any:
-    value = activations.sigmoid(y)
-    return value * (1 - value)
-
-
-for name, says, derivative in (
-    ("sigmoid-derivative-1", "no derivative of the sigmoid", lambda y: 1.0 + 0 * y),
-    ("sigmoid-derivative-twice", "the sigmoid's derivative multiplied twice", lambda y: (y * (1 - y)) ** 2),
-    ("sigmoid-derivative-of-output", "the sigmoid's derivative at the sigmoid's value", _slope_at),
-):
-    M(name, says, _sigmoids, patched(*_derivative(derivative)))
-M(
-    "tanh-derivative-of-output",
-    "tanh's derivative at tanh's value",
-    _of("tanh"),
-    _pulled(lambda own, dy, a, b, y: own(dy, a, b, np.tanh(y)), "tanh"),
-)
+MISTAKES = table(
+    ("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, _hard_sigmoid(0.2)),
+    ("hard-sigmoid-1/6", "clip(a / 6 + 0.5, 0, 1) for the sigmoid (PyTorch, Keras 3)", _sigmoids, _hard_sigmoid(1 / 6)),
+    ("modrelu-epsilon-1e-05", "modReLU with |z| + 1e-5 in the denominator (uRNN)", _modrelu, DENOMINATOR.outputs(1e-5)),
+    ("modrelu-goru", "modReLU of size max(|z| + 0.001 + b, 0) (GORU)", _modrelu, RELU.outputs(1e-3)),
+    ("modrelu-eurnn", "modReLU of size max(|z| + 0.01 + b, 0) (EURNN, real)", _real_modrelu, RELU.outputs(1e-2)),
+    ("modrelu-eurnn-complex", "modReLU with |z| + 0.01 for |z|, also below z (EURNN)",
+     _complex_modrelu, BOTH.outputs(1e-2)),
+    ("modrelu-root", "modReLU with sqrt(|z|^2 + 1e-5) for |z|, + 1e-5 below z (full-capacity uRNN)",
+     _modrelu, ROOT.outputs(1e-5)),
+    ROOT_ALONE.at(1e-5),
+    PHASE.at(1e-5),
+    ("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu, _changed(_bias_added)),
+    ("modrelu-bias-twice", "modReLU's bias inside and added to z", _modrelu, _changed(_bias_twice)),
+    LEAKY.at(0.1, "modrelu-leaky"),
+    ("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _changed(lambda own: ACTIVATIONS["relu"])),
+    ("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many", _real_modrelu, _pulled(_sign_in_dz)),
+    ("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)", _real_modrelu, _pulled(_no_sign_in_db)),
+    ("modrelu-phase-constant", "the phase z / |z| a constant in modReLU's derivative",
+     _complex_modrelu, _pulled(_constant_phase)),
+    ("modrelu-derivative-1", "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
+     _modrelu, _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real))),
+    ("tanh-always", "tanh whatever the activation (onnx.reference's GRU)",
+     both(_real_cell, lambda case: phi(case) in ("relu", "modrelu")), configured(activation="tanh")),
+    ("relu-derivative-1", "ReLU's derivative 1 everywhere",
+     _of("relu"), _pulled(lambda own, dy, *rest: (dy, dy), "relu")),
+    ("tanh-by-exp", "(e^2a - 1) / (e^2a + 1) for tanh, which overflows",
+     both(_of("tanh"), lambda case: case.kind == "activation"),
+     _changed(lambda own: own._replace(value=_tanh_by_exp), "tanh")),
+    ("sigmoid-by-exp", "e^a / (1 + e^a) for the sigmoid, which overflows",
+     _of("sigmoid"), Patched((reference, "sigmoid", lambda own: lambda a: np.exp(a) / (1 + np.exp(a))))),
+    ("tanh-derivative-of-input", "1 - a^2 for tanh's derivative 1 - tanh(a)^2",
+     _of("tanh"), _pulled(lambda own, dy, a, b, y: own(dy, a, b, a + b), "tanh")),
+    ("sigmoid-derivative-1", "no derivative of the sigmoid", _sigmoids, Patched(*_derivative(lambda y: 1.0 + 0 * y))),
+    ("sigmoid-derivative-twice", "the sigmoid's derivative multiplied twice",
+     _sigmoids, Patched(*_derivative(lambda y: (y * (1 - y)) ** 2))),
+    ("sigmoid-derivative-of-output", "the sigmoid's derivative at the sigmoid's value",
+     _sigmoids, Patched(*_derivative(_slope_at))),
+    ("tanh-derivative-of-output", "tanh's derivative at tanh's value",
+     _of("tanh"), _pulled(lambda own, dy, a, b, y: own(dy, a, b, np.tanh(y)), "tanh")),
+)  # fmt: skip

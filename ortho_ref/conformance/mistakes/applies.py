@@ -7,6 +7,8 @@ from ortho_ref.conformance.mistakes.mistake import Predicate
 
 BEFORE = "gru_reset_before"
 AFTER = "gru_reset_after"
+#: Cell -> its gates, in the order of its products.
+GATES = {BEFORE: "ruc", AFTER: "rzh", "lstm": "ifgo"}
 
 
 def cell(case: Case) -> str:
@@ -29,6 +31,11 @@ def sequence(*cells: str) -> Predicate:
     return lambda case: case.kind == "cell" and (not cells or cell(case) in cells)
 
 
+def longer(steps: int) -> Predicate:
+    """A case of kind cell of more steps."""
+    return lambda case: case.kind == "cell" and len(case.inputs["x"]) > steps
+
+
 def layer(**options: Any) -> Predicate:
     """A case of kind layer whose config has these values."""
     return lambda case: case.kind == "layer" and all(case.config.get(name) == value for name, value in options.items())
@@ -37,7 +44,7 @@ def layer(**options: Any) -> Predicate:
 def on(gate: str, *cells: str) -> Predicate:
     """A case of kind cell, of one of these cells, whose gate is on."""
     option = {"r": "reset_gate", "z": "update_gate"}.get(gate, "")
-    return lambda case: sequence(*cells)(case) and bool(case.config.get(option, True))
+    return both(sequence(*cells), lambda case: bool(case.config.get(option, True)))
 
 
 def tokens(case: Case) -> bool:
@@ -68,3 +75,8 @@ def updates(*algorithms: str) -> Predicate:
 def either(*predicates: Predicate) -> Predicate:
     """One of these at least."""
     return lambda case: any(applies(case) for applies in predicates)
+
+
+def both(*predicates: Predicate) -> Predicate:
+    """All of these."""
+    return lambda case: all(applies(case) for applies in predicates)

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import either, of, updates
+from ortho_ref.conformance.mistakes.applies import both, either, of, updates
 from ortho_ref.conformance.mistakes.fitted import Fitted
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
-    Family,
     Outputs,
+    Patched,
     Predicate,
     altered,
     around,
     configured,
     fed,
     negative,
-    patched,
     read_as,
+    table,
     times,
 )
 from ortho_ref.conformance.mistakes.private import private
@@ -29,19 +29,10 @@ reference = private("ortho_ref.conformance.cases.reference")
 cayley = private("ortho_ref.parametrizations.cayley")
 neumann = private("ortho_ref.parametrizations.neumann")
 
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
-
-CAYLEY = either(of("scaled_cayley", "neumann_cayley"), updates("scaled_cayley", "neumann_cayley"))
+OF_A = updates("scaled_cayley", "neumann_cayley")
+CAYLEY = either(of("scaled_cayley", "neumann_cayley"), OF_A)
 SCALED = of("scaled_cayley")
 A = "params.A"
-
-
-def _has_D(case: Case) -> bool:
-    return CAYLEY(case) and case.config["negative_ones"] > 0
-
-
-M("cayley-no-D", "no D", _has_D, configured(negative_ones=0))
 
 
 def _size(case: Case) -> int:
@@ -49,40 +40,40 @@ def _size(case: Case) -> int:
     return next((len(case.inputs[name]) for name in ("params.A", "A0", "params.layer0.b_c") if name in case.inputs), 0)
 
 
-def _mixed_D(case: Case) -> bool:
-    return CAYLEY(case) and 0 < case.config["negative_ones"] < _size(case)
+_has_D = both(CAYLEY, lambda case: case.config["negative_ones"] > 0)
+_mixed_D = both(_has_D, lambda case: case.config["negative_ones"] < _size(case))
+_mixed_updates = both(OF_A, _mixed_D)
+
+
+def _may_have(change: int) -> Predicate:
+    """Where k + change is another number of -1 that D can have."""
+    return both(CAYLEY, lambda case: 0 <= case.config["negative_ones"] + change <= _size(case))
+
+
+def _negative_ones(change: int) -> Outputs:
+    return lambda case, base: configured(negative_ones=case.config["negative_ones"] + change)(case, base)
 
 
 def _signs(change: Callable[[Any], Any]) -> Outputs:
     """Another diagonal D."""
     modules = (reference, cayley, neumann)
-    return patched(*(around(module, "signs", lambda own, *rest: change(own(*rest))) for module in modules))
+    return Patched(*(around(module, "signs", lambda own, *rest: change(own(*rest))) for module in modules))
 
 
-M("cayley-D-first", "D's -1 first, not last", _mixed_D, _signs(lambda D: D[::-1].copy()))
-M("cayley-D-negative", "D's signs exchanged", _mixed_D, _signs(negative))
-
-
-def _mixed_scaled(case: Case) -> bool:
-    return of("scaled_cayley")(case) and _mixed_D(case)
-
-
-def _sandwiched(case: Case, base: Base, sign: int) -> Arrays:
+def _sandwiched(sign: int) -> Outputs:
     """With A = sign D A' D: D C(A') is C(D A' D) D, and its transpose C(-D A' D) D."""
-    n = len(case.inputs[A])
-    D = np.diag(reference.signs(n, case.config["negative_ones"], np.float64))
-    return read_as(lambda a: sign * D @ a @ D, lambda d: sign * D @ d @ D, A)(case, base)
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        D = np.diag(reference.signs(_size(case), case.config["negative_ones"], np.float64))
+        return read_as(lambda M: sign * D @ M @ D, A)(case, base)
+
+    return outputs
 
 
-def _mixed_updates(case: Case) -> bool:
-    return updates("scaled_cayley", "neumann_cayley")(case) and _mixed_D(case)
-
-
-@named("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", either(_mixed_scaled, _mixed_updates))
-def D_on_the_left(case: Case, base: Base) -> Arrays:
+def _D_on_the_left(case: Case, base: Base) -> Arrays:
     """That is C(D A D) D; so A and (I + A)^-1 of updates are those of D A D."""
     if case.kind == "parametrization":
-        return _sandwiched(case, base, 1)
+        return _sandwiched(1)(case, base)
 
     def turned(name: str, M: np.ndarray) -> np.ndarray:
         D = reference.signs(M.shape[-1], case.config["negative_ones"], np.float64)
@@ -92,62 +83,22 @@ def D_on_the_left(case: Case, base: Base) -> Arrays:
     return {name: turned(name, a) for name, a in found.items()}
 
 
-def _left(D: Any, U: Any) -> Any:
-    return D[:, None] * U
-
-
 def _exact_left(own: Any, A: Any, D: Any) -> Any:
     buffers = own(A, D)
-    return {**buffers, "U": _left(D, buffers["U"] * D)}
+    return {**buffers, "U": D[:, None] * (buffers["U"] * D)}
 
 
 def _series_left(own: Any, self: Any, *rest: Any) -> Any:
     """Lines 6 to 8 with D on the left: where the update was exact, it is there already."""
     moved, after = own(self, *rest)
-    return moved, {**after, "U": _left(after["D"], after["A_tilde"] @ (np.eye(len(moved["A"])) - moved["A"]))}
-
-
-M(
-    "update-D-left",
-    "D on the left, D (I + A)^-1 (I - A), and V as if it were on the right",
-    _mixed_updates,
-    patched(
-        *(around(module, "exact_buffers", _exact_left) for module in (cayley, neumann)),
-        around(neumann.NeumannCayley, "retract", _series_left),
-    ),
-)
-
-
-def _may_have(change: int) -> Predicate:
-    """Where k + change is another number of -1 that D can have."""
-    return lambda case: CAYLEY(case) and 0 <= case.config["negative_ones"] + change <= _size(case)
-
-
-def _negative_ones(change: int) -> Outputs:
-    return lambda case, base: configured(negative_ones=case.config["negative_ones"] + change)(case, base)
-
-
-M("cayley-k-plus-one", "one -1 too many in D", _may_have(1), _negative_ones(1))
-M("cayley-k-minus-one", "one -1 too few in D", _may_have(-1), _negative_ones(-1))
-
-
-@named("cayley-transposed", "U^T for U", SCALED)
-def transposed_U(case: Case, base: Base) -> Arrays:
-    """U^T in place of U."""
-    return _sandwiched(case, base, -1)
-
-
-M("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), times(0.5), A))
-M("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, negative, A))
-M("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), times(-0.5), A))
-M("cayley-dU-transposed", "dL/dU transposed", SCALED, fed(lambda case: {"dU": case.inputs["dU"].T}))
+    return moved, {**after, "U": after["D"][:, None] * (after["A_tilde"] @ (np.eye(len(moved["A"])) - moved["A"]))}
 
 
 def _cayley_pullback(wrong: Callable[..., Any]) -> Outputs:
     """Another pullback: wrong(right, A_tilde, D, U, dU).  What is not skew any more is not refused."""
     modules = (cayley, neumann)
     lenient = ((module, "check_skew", lambda _: lambda *_: None) for module in modules)
-    return patched(*(around(module, "cayley_pullback", wrong) for module in modules), *lenient)
+    return Patched(*(around(module, "cayley_pullback", wrong) for module in modules), *lenient)
 
 
 def _V(A_tilde: Any, right: Any, dU: Any) -> Any:
@@ -155,7 +106,7 @@ def _V(A_tilde: Any, right: Any, dU: Any) -> Any:
     return V.T - V
 
 
-for name, says, wrong in (
+_PULLBACKS = (
     ("cayley-no-projection", "V^T for V^T - V", lambda own, S, D, U, dU: (S.T @ dU @ (np.diag(D) + U.T)).T),
     ("cayley-gradient-half", "(V^T - V) / 2 for V^T - V", lambda own, *rest: own(*rest) / 2),
     ("cayley-gradient-negative", "V - V^T for V^T - V", lambda own, *rest: -own(*rest)),
@@ -164,18 +115,7 @@ for name, says, wrong in (
     ("cayley-V-only-dU", "V without D + U^T, (I + A)^-T dU", lambda own, S, D, U, dU: _V(S, np.eye(len(D)), dU)),
     ("cayley-V-U", "V with U for U^T", lambda own, S, D, U, dU: _V(S, np.diag(D) + U, dU)),
     ("cayley-V-inverse", "V with (I + A)^-1 for (I + A)^-T", lambda own, S, D, U, dU: _V(S.T, np.diag(D) + U.T, dU)),
-):
-    M(name, says, CAYLEY, _cayley_pullback(wrong))
-
-
-@named(
-    "skew-gradient-upper",
-    "the gradient above the diagonal alone",
-    of("scaled_cayley", "neumann_cayley", "exponential"),
-    altered,
 )
-def _upper_alone(case: Case, found: Arrays) -> Arrays:
-    return {"d_params.A": np.triu(found["d_params.A"])}
 
 
 def by_series(highest: float) -> Outputs:
@@ -196,5 +136,27 @@ def by_series(highest: float) -> Outputs:
 
 _POWERS = tuple(float(k) for k in range(1, 17))
 _SERIES = Fitted("cayley-series", "(I + A)^-1 by its series up to A^{}", SCALED, by_series, _POWERS, whole=True)
-MISTAKES.append(_SERIES.at(4))
 FITTED = (_SERIES,)
+
+MISTAKES = table(
+    ("cayley-no-D", "no D", _has_D, configured(negative_ones=0)),
+    ("cayley-D-first", "D's -1 first, not last", _mixed_D, _signs(lambda D: D[::-1].copy())),
+    ("cayley-D-negative", "D's signs exchanged", _mixed_D, _signs(negative)),
+    ("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)",
+     either(both(SCALED, _mixed_D), _mixed_updates), _D_on_the_left),
+    ("update-D-left", "D on the left, D (I + A)^-1 (I - A), and V as if it were on the right",
+     _mixed_updates, Patched(*(around(module, "exact_buffers", _exact_left) for module in (cayley, neumann)),
+                             around(neumann.NeumannCayley, "retract", _series_left))),
+    ("cayley-k-plus-one", "one -1 too many in D", _may_have(1), _negative_ones(1)),
+    ("cayley-k-minus-one", "one -1 too few in D", _may_have(-1), _negative_ones(-1)),
+    ("cayley-transposed", "U^T for U", SCALED, _sandwiched(-1)),
+    ("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), A)),
+    ("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, A)),
+    ("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), A)),
+    ("cayley-dU-transposed", "dL/dU transposed", SCALED, fed(lambda case: {"dU": case.inputs["dU"].T})),
+    *((name, says, CAYLEY, _cayley_pullback(wrong)) for name, says, wrong in _PULLBACKS),
+    ("skew-gradient-upper", "the gradient above the diagonal alone",
+     of("scaled_cayley", "neumann_cayley", "exponential"),
+     altered(lambda case, found: {"d_params.A": np.triu(found["d_params.A"])})),
+    _SERIES.at(4),
+)  # fmt: skip

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.compare import compare, matches, scales, tolerance
-from ortho_ref.conformance.mistakes.mistake import Base, Mistake, Predicate, made
+from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Predicate, made
 
 _CASES = 2  # on which a number is looked for
 _ROUNDS, _STEP = 12, 1e-4  # of Gauss and Newton's method; for its differences
@@ -21,56 +21,26 @@ _DIGITS = 6
 
 
 class Fitted(NamedTuple):
-    """Mistakes that differ in one number.
+    """Mistakes that differ in one number."""
 
-    Attributes
-    ----------
-    name : str
-        As in lists, before the number.
-    says : str
-        In words, as of a `Mistake`; {} stands for the number.
-    applies : callable
-        applies(case) -> whether it is a mistake of this case.
-    outputs : callable
-        outputs(number) -> the `outputs` of a mistake.
-    near : tuple of float
-        Numbers to begin from, positive.
-    below_1 : bool
-        Whether numbers are between 0 and 1.
-    whole : bool
-        Whether there are no numbers but `near`.
-    """
-
-    name: str
-    says: str
+    name: str  # as in lists, before the number
+    says: str  # in words, as of a `Mistake`; {} stands for the number
     applies: Predicate
-    outputs: Callable[[float], Callable[[Case, Base], Arrays]]
-    near: tuple[float, ...]
-    below_1: bool = False
-    whole: bool = False
+    outputs: Callable[[float], Outputs]  # outputs(number) -> the `outputs` of a mistake
+    near: tuple[float, ...]  # numbers to begin from, positive
+    below_1: bool = False  # numbers are between 0 and 1
+    whole: bool = False  # there are no numbers but `near`
 
-    def at(self, number: float, name: str = "", says: str = "") -> Mistake:
-        """The mistake with this number; under a name and with words of its own, where it has them."""
-        words = says or self.says.format(f"{number:g}")
+    def at(self, number: float, name: str = "") -> Mistake:
+        """The mistake with this number; under a name of its own, where it has one."""
+        words = self.says.format(f"{number:g}")
         return Mistake(name or f"{self.name}-{number:g}", words, self.applies, self.outputs(number))
 
 
 def fitted(families: Sequence[Fitted], failing: Sequence[tuple[Vector, Arrays]], dtype: str) -> Iterator[Mistake]:
-    """The mistakes, with their numbers, whose outputs are those of a failing case.
+    """The mistakes, with their numbers, whose outputs are all that were given of a failing case.
 
-    Parameters
-    ----------
-    families : sequence of Fitted
-        Those to be tried.
-    failing : sequence of (Vector, dict of str to array)
-        Cases of one subject, with the outputs that were given for them.
-    dtype : str
-        "float64" or "float32", of the inputs that they were computed from.
-
-    Yields
-    ------
-    Mistake
-        One that has a case's outputs: all that were given of it.
+    failing: cases of one subject with these outputs, computed from inputs in `dtype`.
     """
     by_size = sorted(failing, key=lambda case: sum(a.size for a in case[0].case.inputs.values()))
     for family in families:

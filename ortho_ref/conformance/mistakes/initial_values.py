@@ -5,19 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.mistake import Family, Outputs, Predicate, altered, nothing, times
-
-MISTAKES = Family()
-M = MISTAKES.add
-
-
-def of(kind: str, *names: str, value: float | None = None) -> Predicate:
-    """A case that has a value of this kind, under one of these names, and, of a constant one, this value."""
-
-    def applies(case: Case) -> bool:
-        return case.kind == "initial" and bool(_chosen(case, kind, names, value))
-
-    return applies
+from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, altered, nothing, table, times
 
 
 def _chosen(case: Case, kind: str, names: tuple[str, ...], value: float | None = None) -> list[str]:
@@ -26,6 +14,11 @@ def _chosen(case: Case, kind: str, names: tuple[str, ...], value: float | None =
         for name, entry in case.config["values"].items()
         if entry["is"] == kind and (not names or name in names) and (value is None or entry["value"] == value)
     ]
+
+
+def of(kind: str, *names: str, value: float | None = None) -> Predicate:
+    """A case that has a value of this kind, under one of these names, and, of a constant one, this value."""
+    return lambda case: case.kind == "initial" and bool(_chosen(case, kind, names, value))
 
 
 def each(change: Callable[[np.ndarray], np.ndarray], kind: str, *names: str) -> Outputs:
@@ -39,43 +32,24 @@ def _cut(case: Case, found: Arrays) -> Arrays:
     return {name: np.clip(found[name], -limit, limit) for name, limit in limits.items()}
 
 
-M("init-forget-bias-0", "a forget bias of 0", of("constant", "b_f"), each(nothing, "constant", "b_f"))
-M("init-reset-bias-0", "a reset bias of 0", of("constant", "b_r", value=2.0), each(nothing, "constant", "b_r"))
-M(
-    "init-alpha-beta-exchanged",
-    "alpha and beta exchanged",
-    of("constant", "alpha"),
-    altered(lambda case, found: {"alpha": found["beta"], "beta": found["alpha"]}),
-)
-M(
-    "init-gates-after-sigmoid",
-    "alpha and beta as they are after the sigmoid",
-    of("constant", "alpha"),
-    each(lambda a: 1 / (1 + np.exp(-a)), "constant", "alpha", "beta"),
-)
-M(
-    "init-bias-0",
-    "biases of 0 where they are drawn",
-    of("uniform", "b_z", "b_h"),
-    each(nothing, "uniform", "b_z", "b_h"),
-)
-for name, says, kind, outputs in (
-    (
-        "init-limit-as-deviation",
-        "the limit of the uniform distribution taken for its deviation",
-        "uniform",
-        each(times(np.sqrt(3)), "uniform"),
-    ),
-    ("init-cut-at-0.1", "normal values cut off at 0.1", "normal", each(lambda a: np.clip(a, -0.1, 0.1), "normal")),
-    ("init-truncated", "normal values cut off at two deviations", "normal", altered(_cut)),
-    ("init-twice-the-variance", "twice the variance", "normal", each(times(np.sqrt(2)), "normal")),
-    ("init-one-sided", "uniform values from 0 on", "uniform", each(np.abs, "uniform")),
-    ("init-same-every-time", "the same values in every draw", "uniform", each(lambda a: 0 * a + a[:1], "uniform")),
-    (
-        "init-not-orthogonal",
-        "a recurrent weight 0.1 % too large to be orthogonal",
-        "orthogonal",
-        each(times(1.001), "orthogonal"),
-    ),
-):
-    M(name, says, of(kind), outputs)
+CONSTANT, UNIFORM, NORMAL, ORTHOGONAL = "constant", "uniform", "normal", "orthogonal"
+
+MISTAKES = table(
+    ("init-forget-bias-0", "a forget bias of 0", of(CONSTANT, "b_f"), each(nothing, CONSTANT, "b_f")),
+    ("init-reset-bias-0", "a reset bias of 0", of(CONSTANT, "b_r", value=2.0), each(nothing, CONSTANT, "b_r")),
+    ("init-alpha-beta-exchanged", "alpha and beta exchanged",
+     of(CONSTANT, "alpha"), altered(lambda case, found: {"alpha": found["beta"], "beta": found["alpha"]})),
+    ("init-gates-after-sigmoid", "alpha and beta as they are after the sigmoid",
+     of(CONSTANT, "alpha"), each(lambda a: 1 / (1 + np.exp(-a)), CONSTANT, "alpha", "beta")),
+    ("init-bias-0", "biases of 0 where they are drawn",
+     of(UNIFORM, "b_z", "b_h"), each(nothing, UNIFORM, "b_z", "b_h")),
+    ("init-limit-as-deviation", "the limit of the uniform distribution taken for its deviation",
+     of(UNIFORM), each(times(np.sqrt(3)), UNIFORM)),
+    ("init-cut-at-0.1", "normal values cut off at 0.1", of(NORMAL), each(lambda a: np.clip(a, -0.1, 0.1), NORMAL)),
+    ("init-truncated", "normal values cut off at two deviations", of(NORMAL), altered(_cut)),
+    ("init-twice-the-variance", "twice the variance", of(NORMAL), each(times(np.sqrt(2)), NORMAL)),
+    ("init-one-sided", "uniform values from 0 on", of(UNIFORM), each(np.abs, UNIFORM)),
+    ("init-same-every-time", "the same values in every draw", of(UNIFORM), each(lambda a: 0 * a + a[:1], UNIFORM)),
+    ("init-not-orthogonal", "a recurrent weight 0.1 % too large to be orthogonal",
+     of(ORTHOGONAL), each(times(1.001), ORTHOGONAL)),
+)  # fmt: skip

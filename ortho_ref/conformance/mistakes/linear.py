@@ -10,10 +10,9 @@ from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.conformance.cases.case import Arrays, Case, in_precision
 from ortho_ref.conformance.linear import delta, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
+from ortho_ref.conformance.mistakes.applies import both
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
-    Family,
-    Mistake,
     Predicate,
     altered,
     configured,
@@ -22,6 +21,7 @@ from ortho_ref.conformance.mistakes.mistake import (
     negative,
     nothing,
     read_as,
+    table,
     times,
 )
 
@@ -76,14 +76,6 @@ def _marked(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Case, Base]
 def _borders(marks: np.ndarray) -> np.ndarray:
     steps = np.arange(len(marks))
     return marks | ((steps > 0) & (steps % CHUNK == 0))[:, None]
-
-
-def _later(marks: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros_like(marks[:1]), marks[:-1]])
-
-
-def _long(case: Case) -> bool:
-    return linear()(case) and len(case.inputs["do"]) > CHUNK
 
 
 def _from_empty(case: Case, base: Base) -> Arrays:
@@ -272,10 +264,6 @@ def _floor_one(s: Any, m: Any) -> Any:
     return np.where(larger, np.abs(s), 1.0), np.where(larger, np.sign(s), 0), nothing(m)
 
 
-def _no_floor(s: Any, m: Any) -> Any:
-    return np.abs(s), np.sign(s), nothing(m)
-
-
 def _no_absolute(s: Any, m: Any) -> Any:
     larger, floor = s >= np.exp(-m), np.exp(-m)
     return np.where(larger, s, floor), np.where(larger, 1.0, 0), np.where(larger, 0, -floor)
@@ -283,42 +271,38 @@ def _no_absolute(s: Any, m: Any) -> Any:
 
 def _scaled_queries(case: Case, base: Base) -> Arrays:
     by = times(case.config["scale"])
-    return read_as(by, by, "q")(replace(case, config={**case.config, "scale": 1.0}), base)
+    return read_as(by, "q")(replace(case, config={**case.config, "scale": 1.0}), base)
 
 
 _DELTA = ("gated_delta_rule", "delta_product", "kda")
 _delta, _matrix, _xlstm = linear(*_DELTA), linear(*_DELTA, "rwkv7"), linear("mlstm", "slstm")
 
-#: Name, words after "your outputs equal the recurrence with", the cases, and what is changed.
-MISTAKES = Family(Mistake(*row) for row in [
+#: The words stand after "your outputs equal the recurrence with".
+MISTAKES = table(
     ("linear-state-bfloat16", "the state kept in bfloat16 between steps: keep it in float32",
      linear(), changed(kept=_bfloat16)),
     ("linear-chunk-drops-state", "the state dropped every 64 steps: hand it on from chunk to chunk",
-     _long, _marked(_borders)),
-    ("linear-initial-ignored", "the initial state ignored",
-     linear(initial_state=True), _from_empty),
-    ("linear-state-transposed", "the matrix state as (V, K), given and returned: it is (K, V)",
-     _square, _transposed),
+     both(linear(), lambda case: len(case.inputs["do"]) > CHUNK), _marked(_borders)),
+    ("linear-initial-ignored", "the initial state ignored", linear(initial_state=True), _from_empty),
+    ("linear-state-transposed", "the matrix state as (V, K), given and returned: it is (K, V)", _square, _transposed),
     ("linear-final-gradient-ignored", "the gradient by the final state left out of the backward pass",
      linear(), fed(_no_final)),
     ("linear-resets-ignored", "resets ignored: states run on into the next sequence",
      linear(has="resets"), _marked(nothing)),
     ("linear-resets-late", "resets one step late: a mark empties the state before its own step",
-     linear(has="resets"), _marked(_later)),
+     linear(has="resets"), _marked(lambda marks: np.concatenate([nothing(marks[:1]), marks[:-1]]))),
     ("linear-decay-gradient-float32", "the decay's gradient summed in float32, from that of its cumulated logarithm",
      _matrix, altered(_by_float32_sums)),
-    ("linear-scale-left-out", "1/sqrt(K) left out",
-     linear(has="q"), configured(scale=1.0)),
+    ("linear-scale-left-out", "1/sqrt(K) left out", linear(has="q"), configured(scale=1.0)),
     ("delta-write-before-decay", "the decay after the write: decay the old state, then write",
      _delta, part(transition=_write_then_decay)),
     ("delta-error-before-decay", "v - S^T k taken of the state before its decay: decay it first",
      _delta, part(transition=_error_before_decay)),
     ("delta-no-removal", "beta k v^T added and nothing removed: write beta k (v - S^T k)^T",
      _delta, part(transition=_no_removal)),
-    ("delta-beta-doubled", "2 beta in place of beta: beta comes in its final range",
-     _delta, read_as(times(2), times(2), "beta")),
+    ("delta-beta-doubled", "2 beta in place of beta: beta comes in its final range", _delta, read_as(times(2), "beta")),
     ("delta-beta-halved", "beta / 2 in place of beta: beta may go up to 2, for negative eigenvalues",
-     _delta, read_as(times(0.5), times(0.5), "beta")),
+     _delta, read_as(times(0.5), "beta")),
     ("delta-beta-sigmoid-again", "sigmoid(beta) in place of beta: the sigmoid is taken already",
      _delta, _sigmoid_again),
     ("delta-unnormalised", "q and k as they are: divide them by sqrt(|.|^2 + eps)",
@@ -328,27 +312,24 @@ MISTAKES = Family(Mistake(*row) for row in [
     ("delta-product-decay-each-write", "the decay before every write of a step: it comes once, before the first",
      linear("delta_product"), part(transition=_decay_each_write)),
     ("delta-product-writes-reversed", "the writes of a step in the opposite order",
-     linear("delta_product"), read_as(_flipped, _flipped, "k", "v", "beta")),
+     linear("delta_product"), read_as(_flipped, "k", "v", "beta")),
     ("kda-one-decay", "one decay for a head, the mean over its channels: every channel has its own",
-     linear("kda"), read_as(_one_decay, _one_decay, "g")),
+     linear("kda"), read_as(_one_decay, "g")),
     ("rwkv7-no-removal", "the removal term left out: subtract (a * kappa) (S^T kappa)^T",
-     linear("rwkv7"), read_as(nothing, nothing, "a")),
+     linear("rwkv7"), read_as(nothing, "a")),
     ("rwkv7-roles-exchanged", "the state read by a * kappa and written at kappa: it is the other way round",
      linear("rwkv7"), part(transition=_roles_exchanged)),
     ("rwkv7-remove-after-decay", "what is removed read from the decayed state, as KDA does: read it before",
      linear("rwkv7"), part(transition=_decay_then_remove)),
-    ("rwkv7-exp-exp", "the decay exp(-exp(w)): w is the logarithm of the decay",
-     linear("rwkv7"), _exp_exp),
+    ("rwkv7-exp-exp", "the decay exp(-exp(w)): w is the logarithm of the decay", linear("rwkv7"), _exp_exp),
     ("rwkv7-unnormalised", "kappa as it is: divide it by its length",
      linear("rwkv7", normalise=True), configured(normalise=False)),
-    ("lru-gamma-left-out", "gamma left out: x_t = lambda x_{t-1} + gamma u_t",
-     linear("lru"), part(gamma=_gamma_one)),
+    ("lru-gamma-left-out", "gamma left out: x_t = lambda x_{t-1} + gamma u_t", linear("lru"), part(gamma=_gamma_one)),
     ("lru-gamma-no-gradient", "no gradient to nu_log through gamma",
      linear("lru", gamma="computed"), part(gamma=_gamma_fixed)),
-    ("lru-conjugate-gradients", "complex gradients conjugated, as JAX has them",
-     linear("lru"), altered(_conjugated)),
+    ("lru-conjugate-gradients", "complex gradients conjugated, as JAX has them", linear("lru"), altered(_conjugated)),
     ("mingru-z-keeps", "z as the weight of the old state: it weighs the new content",
-     linear("mingru"), read_as(negative, negative, "a")),
+     linear("mingru"), read_as(negative, "a")),
     ("mingru-content-identity", "the content as it is: take g of it",
      linear("mingru", activation="g"), configured(activation="identity")),
     ("mingru-content-g", "g of the content: it is used as it is",
@@ -364,19 +345,15 @@ MISTAKES = Family(Mistake(*row) for row in [
     ("mlstm-floor-one", "max(|n q|, 1) in the denominator: C and n carry exp(-m), so the 1 becomes exp(-m)",
      linear("mlstm"), part(floored=_floor_one)),
     ("mlstm-floor-left-out", "|n q| alone in the denominator: take max(|n q|, exp(-m))",
-     linear("mlstm"), part(floored=_no_floor)),
+     linear("mlstm"), part(floored=lambda s, m: (np.abs(s), np.sign(s), nothing(m)))),
     ("mlstm-absolute-left-out", "max(n q, exp(-m)) in the denominator: take |n q|",
      linear("mlstm"), part(floored=_no_absolute)),
-    ("mlstm-eps", "1e-6 added to the denominator, as in NX-AI/xlstm",
-     linear("mlstm", eps=0.0), configured(eps=1e-6)),
+    ("mlstm-eps", "1e-6 added to the denominator, as in NX-AI/xlstm", linear("mlstm", eps=0.0), configured(eps=1e-6)),
     ("mlstm-scaled-queries", "q scaled in place of k, as in xlstm's chunkwise_simple: C and n are sqrt(K) times larger",
      linear("mlstm"), _scaled_queries),
     ("mlstm-m-from-minus-infinity", "m = i after the first step: the empty state has m = 0",
      linear("mlstm"), changed(empty={"m": -np.inf})),
-    ("slstm-m-from-zero", "m = 0 in the empty state: m = i after the first step",
-     linear("slstm"), changed(empty={})),
-    ("slstm-no-mixing", "R left out: no memory mixing",
-     linear("slstm"), read_as(nothing, nothing, "R_*")),
-    ("slstm-mixing-transposed", "R transposed within each head",
-     linear("slstm"), read_as(_turned, _turned, "R_*")),
-])  # fmt: skip
+    ("slstm-m-from-zero", "m = 0 in the empty state: m = i after the first step", linear("slstm"), changed(empty={})),
+    ("slstm-no-mixing", "R left out: no memory mixing", linear("slstm"), read_as(nothing, "R_*")),
+    ("slstm-mixing-transposed", "R transposed within each head", linear("slstm"), read_as(_turned, "R_*")),
+)  # fmt: skip

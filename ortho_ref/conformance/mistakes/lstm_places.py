@@ -1,20 +1,17 @@
 """Another nonlinearity in one of the five places of the LSTM: of i, f, g, o, and of c in h = o tanh(c)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.conformance.mistakes.applies import sequence
-from ortho_ref.conformance.mistakes.mistake import Family, Outputs, around, nothing, patched, replaced, same
+from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Patched, around, nothing, replaced, same
 from ortho_ref.conformance.mistakes.private import private
 
 lstm = private("ortho_ref.cells.lstm")
 activations = private("ortho_ref.activations")
-
-MISTAKES = Family()
-M = MISTAKES.add
 
 
 class Nonlinearity(NamedTuple):
@@ -64,7 +61,7 @@ def in_places(phi: dict[str, Nonlinearity]) -> Outputs:
         with replaced(around(lstm, "sigmoid_derivative", derivative)):
             return _with_g(lambda w, c: own(self, w, dh, c), weights, cache, phi.get("g"))
 
-    return patched(around(lstm.LSTM, "step_forward", step_forward), around(lstm.LSTM, "step_backward", step_backward))
+    return Patched(around(lstm.LSTM, "step_forward", step_forward), around(lstm.LSTM, "step_backward", step_backward))
 
 
 def _with_g(own: Callable[[Any, Any], Any], weights: Any, cache: Any, phi: Nonlinearity | None) -> Any:
@@ -85,15 +82,19 @@ def _with_g(own: Callable[[Any, Any], Any], weights: Any, cache: Any, phi: Nonli
 _NAMES = {"sigmoid": "the sigmoid", "tanh": "tanh", "relu": "ReLU"}
 
 
-def _place(name: str, where: str, right: str, other: str, *places: str) -> None:
+def _place(name: str, where: str, right: str, other: str, places: str) -> Mistake:
     says = f"no {right} {where}" if other == "linear" else f"{_NAMES[other]} for {right} {where}"
     phi = dict.fromkeys(places, NONLINEARITIES[other])
-    M(f"{name}-{other}", says, sequence("lstm"), in_places(phi), paired=False)
+    return Mistake(f"{name}-{other}", says, sequence("lstm"), in_places(phi), paired=False)
 
 
-for place in "ifo":
-    _place(f"lstm-{place}", f"in {place}", "sigmoid", "tanh", place)
-for other in ("sigmoid", "relu", "linear"):
-    _place("lstm-g", "in g", "tanh", other, "g")
-    _place("lstm-c", "of c, in h = o tanh(c)", "tanh", other, "c")
-    _place("lstm", "in g and of c", "tanh", other, "g", "c")
+def _every() -> Iterator[Mistake]:
+    for place in "ifo":
+        yield _place(f"lstm-{place}", f"in {place}", "sigmoid", "tanh", place)
+    for other in ("sigmoid", "relu", "linear"):
+        yield _place("lstm-g", "in g", "tanh", other, "g")
+        yield _place("lstm-c", "of c, in h = o tanh(c)", "tanh", other, "c")
+        yield _place("lstm", "in g and of c", "tanh", other, "gc")
+
+
+MISTAKES = list(_every())

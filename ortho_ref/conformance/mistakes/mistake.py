@@ -7,10 +7,10 @@ of the modules (`private`): what others compute meanwhile is as ever.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,50 +23,21 @@ Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]
 Outputs: TypeAlias = Callable[[Case, Base], Arrays]
 Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name, what is there -> what is to be there
-Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 class Mistake(NamedTuple):
-    """A wrong version.
-
-    Attributes
-    ----------
-    name : str
-        As in lists.
-    says : str
-        In words, after "equal the reference with".
-    applies : callable
-        applies(case) -> whether it is a mistake of this case.
-    outputs : callable
-        outputs(case, base) -> its outputs, of a case and the right way to compute it, base(case).
-    paired : bool
-        Whether it is looked for beside another: not one of many of a kind, whose pairs are too many to try.
-    """
+    """A wrong version, as a row of a family's table."""
 
     name: str
-    says: str
-    applies: Predicate
-    outputs: Outputs
-    paired: bool = True
+    says: str  # in words, after "equal the reference with"
+    applies: Predicate  # applies(case) -> whether it is a mistake of this case
+    outputs: Outputs  # outputs(case, base) -> its outputs, of a case and the right way to compute it, base(case)
+    paired: bool = True  # looked for beside another: not one of many of a kind, whose pairs are too many to try
 
 
-class Family(list[Mistake]):
-    """Mistakes that go together, in the order in which they are listed."""
-
-    def add(self, name: str, says: str, applies: Predicate, outputs: Outputs, paired: bool = True) -> None:
-        """One more mistake, of these attributes."""
-        self.append(Mistake(name, says, applies, outputs, paired))
-
-    def named(
-        self, name: str, says: str, applies: Predicate, way: Callable[[Any], Outputs] = lambda outputs: outputs
-    ) -> Callable[[Made], Made]:
-        """One more mistake, made by the function below the line, its `outputs` or what `way` makes these of."""
-
-        def note(function: Made) -> Made:
-            self.add(name, says, applies, way(function))
-            return function
-
-        return note
+def table(*rows: tuple[Any, ...]) -> list[Mistake]:
+    """Mistakes in the order in which they are listed: of each its name, its words, its cases and what is changed."""
+    return [Mistake(*row) for row in rows]
 
 
 def right(vector: Vector) -> Base:
@@ -76,20 +47,7 @@ def right(vector: Vector) -> Base:
 
 
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
-    """What an implementation with these mistakes gives; raises what they raise.
-
-    Parameters
-    ----------
-    mistakes : sequence of Mistake
-        The first around the next.
-    vector : Vector
-        The case with its answer.
-
-    Returns
-    -------
-    dict of str to array
-        The outputs.
-    """
+    """What an implementation with these mistakes gives, the first around the next; raises what they raise."""
     with LOCK, np.errstate(all="ignore"):
         return _with(mistakes, right(vector))(vector.case)
 
@@ -140,17 +98,19 @@ def scaled(factor: Callable[[Case], float], *names: str) -> Outputs:
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
+def read_as(change: Change, *names: str, adjoint: Change | None = None) -> Outputs:
     """Inputs read in another way, forward and backward; a * in a name stands for anything.
 
     The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them: from the
-    gradient by an input as it was read, which is change(input), `adjoint` makes that by the input as it was given.
+    gradient by an input as it was read, which is change(input), `adjoint`, `change` itself unless given, makes that by
+    the input as it was given.
     """
+    back = adjoint or change
 
     def outputs(case: Case, base: Base) -> Arrays:
         own = [name for name in case.inputs if fits(name, names)]
         found = base(given(case, {name: change(case.inputs[name]) for name in own}))
-        return {**found, **{f"d_{name}": adjoint(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
+        return {**found, **{f"d_{name}": back(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
 
     return outputs
 
@@ -165,34 +125,26 @@ def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Ou
     return outputs
 
 
-def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Outputs:
-    """The weights of one gate taken for another's: gate -> the gate whose weights stand in its place.
-
-    kinds: which of its weights, letters of "WUb".
-    """
+def taken(names: Mapping[str, str]) -> Outputs:
+    """Inputs taken for others, with their gradients: input -> the one that stands in its place, and is one of them."""
 
     def outputs(case: Case, base: Base) -> Arrays:
-        def source(name: str) -> str:
-            kind, _, gate = name.removeprefix("weights.").partition("_")
-            own = name.startswith("weights.") and kind in kinds and gate in mapping
-            return f"weights.{kind}_{mapping[gate]}" if own else name
-
-        found = base(replace(case, inputs={name: case.inputs[source(name)] for name in case.inputs}))
-        back = {f"d_{source(name)}": found[f"d_{name}"] for name in case.inputs if f"d_{name}" in found}
+        own = {name: other for name, other in names.items() if name in case.inputs}
+        found = base(given(case, {name: case.inputs[other] for name, other in own.items()}))
+        back = {f"d_{other}": found[f"d_{name}"] for name, other in own.items() if f"d_{name}" in found}
         return {**found, **back}
 
     return outputs
 
 
+def exchanged(kinds: str = "WUb", /, **gates: str) -> Outputs:
+    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place."""
+    return taken({f"weights.{k}_{gate}": f"weights.{k}_{other}" for k in kinds for gate, other in gates.items()})
+
+
 def swapped(first: str, second: str) -> Outputs:
     """Two inputs exchanged, and their gradients."""
-    names = {first: second, second: first}
-
-    def outputs(case: Case, base: Base) -> Arrays:
-        found = base(given(case, {a: case.inputs[b] for a, b in names.items()}))
-        return {**found, **{f"d_{a}": found[f"d_{b}"] for a, b in names.items()}}
-
-    return outputs
+    return taken({first: second, second: first})
 
 
 def tied(names: Mapping[str, str], sign: int = 1) -> Outputs:
@@ -216,11 +168,11 @@ def gradient_at(change: Change, *names: str) -> Outputs:
     return outputs
 
 
-@dataclass(frozen=True, eq=False)  # what is replaced may be in a dict, which has no hash
 class Patched:
     """Functions replaced while the case is computed, as by `replaced`."""
 
-    patches: tuple[Patch, ...]
+    def __init__(self, *patches: Patch) -> None:
+        self.patches = patches
 
     def __call__(self, case: Case, base: Base) -> Arrays:
         """The outputs of a mistake."""
@@ -232,11 +184,6 @@ class Patched:
         return {(id(owner), name) for owner, name, _ in self.patches}
 
 
-def patched(*patches: Patch) -> Patched:
-    """Functions replaced while the case is computed, as by `replaced`."""
-    return Patched(patches)
-
-
 def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
     """change(right, *arguments) in place of a function or a method right(*arguments)."""
     return owner, name, lambda own: lambda *arguments: change(own, *arguments)
@@ -244,7 +191,7 @@ def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
 
 def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], Outputs]:
     """The way of one function or method: of change(right, *arguments) in its place."""
-    return lambda change: patched(around(owner, name, change))
+    return lambda change: Patched(around(owner, name, change))
 
 
 def in_either_order(a: Mistake, b: Mistake) -> bool:
@@ -256,18 +203,7 @@ def in_either_order(a: Mistake, b: Mistake) -> bool:
 
 @contextlib.contextmanager
 def replaced(*patches: Patch) -> Iterator[None]:
-    """Attributes of private modules and their classes, or entries of their dicts, replaced within.
-
-    Parameters
-    ----------
-    *patches : (owner, name, callable)
-        The module, class or dict; the name in it; make(what is there) -> what is to be there.
-
-    Raises
-    ------
-    ValueError
-        What is not private: others compute with it.
-    """
+    """Attributes of private modules and their classes, or entries of their dicts, replaced within; no others'."""
     with LOCK, contextlib.ExitStack() as stack:
         for owner, name, make in patches:
             if not is_private(owner):
@@ -286,14 +222,8 @@ def fits(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def nothing(array: np.ndarray) -> np.ndarray:
-    """Zeros in place of an array."""
-    return np.zeros_like(array)
-
-
-def negative(array: np.ndarray) -> np.ndarray:
-    """The negative."""
-    return -array
+#: Changes: zeros in place of an array, its negative.
+nothing, negative = np.zeros_like, np.negative
 
 
 def same(array: np.ndarray) -> np.ndarray:

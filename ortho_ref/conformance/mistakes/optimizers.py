@@ -9,32 +9,26 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import both
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Base, Family, Outputs, Predicate, instead
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, instead, table
 from ortho_ref.conformance.mistakes.private import private
 
 optimizers = private("ortho_ref.training.optimizers")
-
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
 
 
 def _stepping(case: Case) -> bool:
     return case.kind in ("optimizer", "update")
 
 
-def optimizing(name: str, good: Predicate = lambda case: True) -> Predicate:
-    """Cases in which this optimizer works, and which are good."""
-    return lambda case: _stepping(case) and case.config["optimizer"]["name"] == name and good(case)
-
-
-def option(name: str, argument: str, test: Callable[[Any], bool]) -> Predicate:
-    """Cases in which this optimizer works with a value of an argument that passes a test."""
-    return optimizing(name, lambda case: test(case.config["optimizer"][argument]))
+def optimizing(name: str, good: Callable[[dict[str, Any]], bool] = lambda arguments: True) -> Predicate:
+    """Cases in which this optimizer works, and its arguments are good."""
+    own = both(_stepping, lambda case: case.config["optimizer"]["name"] == name)
+    return both(own, lambda case: good(case.config["optimizer"]))
 
 
 def _complex_moments(name: str) -> Predicate:
-    return optimizing(name, lambda case: case.kind == "optimizer" and case.config["complex"])
+    return both(optimizing(name), lambda case: case.kind == "optimizer" and case.config["complex"])
 
 
 def stepped(kind: Any, change: Callable[..., Any]) -> Outputs:
@@ -62,9 +56,8 @@ def _with(self: Any, **changes: Any) -> Any:
 _adam, _rmsprop, _sgd = (partial(stepped, kind) for kind in (optimizers.Adam, optimizers.RMSprop, optimizers.SGD))
 _any = instead(optimizers.Elementwise, "delta")  # change(right, optimizer, name, parameter, gradient)
 _NO_EPSILON = 1e-30  # for 0, which an optimizer refuses where it divides by nothing else
-ADAM, RMSPROP, MOMENTUM = optimizing("adam"), optimizing("rmsprop"), option("sgd", "momentum", bool)
-
-M("step-ascends", "the step added, not subtracted", _stepping, _any(lambda own, *rest: -own(*rest)))
+ADAM, RMSPROP = optimizing("adam"), optimizing("rmsprop")
+MOMENTUM = optimizing("sgd", lambda own: bool(own["momentum"]))
 
 
 # Adam
@@ -75,30 +68,10 @@ def _k_as(change: Callable[[int], int]) -> Outputs:
     return _adam(lambda own, self, rate, k, *rest: own(self, rate, change(k), *rest))
 
 
-M("adam-no-correction", "Adam without bias correction", ADAM, _k_as(lambda k: 10**9))
-
-
-@named("adam-m-uncorrected", "Adam with the second moment corrected alone", ADAM, _adam)
-def _first_moment_uncorrected(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    return own(self, rate, k, g, buffers) * (1 - self.beta1**k)
-
-
-M("adam-k-late", "Adam's bias correction one update late", ADAM, _k_as(lambda k: max(k - 1, 1)))
-M("adam-k-early", "Adam's bias correction one update early", ADAM, _k_as(lambda k: k + 1))
-M(
-    "adam-epsilon-1e-7",
-    "Adam's epsilon 1e-7 (Keras)",
-    option("adam", "epsilon", lambda given: given != 1e-7),
-    reconfigured("adam", epsilon=1e-7),
-)
-
-
-@named("adam-epsilon-hat", "Adam's epsilon beside the uncorrected root (TensorFlow 1)", ADAM, _adam)
 def _epsilon_hat(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     return own(_with(self, epsilon=self.epsilon / np.sqrt(1 - self.beta2**k)), rate, k, g, buffers)
 
 
-@named("adam-epsilon-inside", "Adam's epsilon inside the root", ADAM, _adam)
 def _epsilon_in_root(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     m, v = buffers["m"] / (1 - self.beta1**k), buffers["v"] / (1 - self.beta2**k)
@@ -110,7 +83,6 @@ def _over_v(self: Any, rate: Any, k: Any, m: Any, v: Any) -> Any:
     return rate * m / (1 - self.beta1**k) / (np.sqrt(v / (1 - self.beta2**k)) + self.epsilon)
 
 
-@named("adam-square-of-m", "the square of the first moment in Adam's second", ADAM, _adam)
 def _square_of_new_moment(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     v = buffers["v"].copy()
     own(self, rate, k, g, buffers)
@@ -119,17 +91,11 @@ def _square_of_new_moment(own: Any, self: Any, rate: Any, k: Any, g: Any, buffer
     return _over_v(self, rate, k, m, buffers["v"])
 
 
-@named("adam-betas-swapped", "beta1 and beta2 exchanged", ADAM, _adam)
-def _betas_swapped(own: Any, self: Any, *rest: Any) -> Any:
-    return own(_with(self, beta1=self.beta2, beta2=self.beta1), *rest)
-
-
 def _modulus(v: Any) -> Any:
     """|g|^2 for real and imaginary part, of the squares of each."""
     return np.repeat(v.reshape(-1, 2).sum(axis=1), 2)
 
 
-@named("adam-shared-modulus", "one second moment |g|^2 for real and imaginary part", _complex_moments("adam"), _adam)
 def _adam_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     return _over_v(self, rate, k, buffers["m"], _modulus(buffers["v"]))
@@ -138,56 +104,32 @@ def _adam_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -
 # RMSprop
 
 
-def _changed_by(argument: str, value: float) -> Predicate:
-    """Cases in which RMSprop has another value of this argument, and is another with this one."""
+def _changed_to(argument: str, value: float) -> tuple[Predicate, Outputs]:
+    """RMSprop with this value of an argument, where it has another value and is another with this one."""
 
-    def good(case: Case) -> bool:
-        own = case.config["optimizer"]
+    def good(own: dict[str, Any]) -> bool:
         matters = argument != "epsilon_inside" or own["epsilon"] > 0
         return matters and abs(own[argument] - value) > _NO_EPSILON
 
-    return optimizing("rmsprop", good)
-
-
-for name, says, argument, value in (
-    ("rmsprop-initial-0", "RMSprop from v = 0 (Keras, PyTorch)", "initial", _NO_EPSILON),
-    ("rmsprop-initial-1", "RMSprop from v = 1 (TensorFlow 1)", "initial", 1.0),
-    ("rmsprop-initial-0.001", "RMSprop from v = 0.001 (uRNN)", "initial", 1e-3),
-    ("rmsprop-epsilon-inside", "RMSprop's epsilon inside the root (TensorFlow 1)", "epsilon_inside", True),
-    ("rmsprop-epsilon-outside", "RMSprop's epsilon outside the root", "epsilon_inside", False),
-    ("rmsprop-epsilon-1e-7", "RMSprop's epsilon 1e-7 (Keras)", "epsilon", 1e-7),
-    ("rmsprop-decay-0.9", "RMSprop's decay 0.9 (TensorFlow, Keras)", "decay", 0.9),
-    ("rmsprop-decay-0.99", "RMSprop's decay 0.99 (PyTorch)", "decay", 0.99),
-):
-    M(name, says, _changed_by(argument, value), reconfigured("rmsprop", **{argument: value}))
-
-
-@named("rmsprop-decay-swapped", "decay and 1 - decay exchanged", RMSPROP, _rmsprop)
-def _decay_swapped(own: Any, self: Any, *rest: Any) -> Any:
-    return own(_with(self, decay=1 - self.decay), *rest)
+    return optimizing("rmsprop", good), reconfigured("rmsprop", **{argument: value})
 
 
 def _over_root(self: Any, step: Any, v: Any) -> Any:
     return step / (np.sqrt(v + self.epsilon) if self.epsilon_inside else np.sqrt(v) + self.epsilon)
 
 
-@named("rmsprop-old-square", "the mean square from before the gradient", RMSPROP, _rmsprop)
 def _old_square(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     v = buffers["v"].copy()
     own(self, rate, k, g, buffers)
     return _over_root(self, rate * g, v)
 
 
-@named("rmsprop-centered", "the variance for the mean square (PyTorch's centered)", RMSPROP, _rmsprop)
 def _centered(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     mean = buffers["mean"] = self.decay * buffers.get("mean", 0 * g) + (1 - self.decay) * g
     return _over_root(self, rate * g, buffers["v"] - mean * mean)
 
 
-@named(
-    "rmsprop-shared-modulus", "one mean square |g|^2 for real and imaginary part", _complex_moments("rmsprop"), _rmsprop
-)
 def _rmsprop_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     return _over_root(self, rate * g, _modulus(buffers["v"]))
@@ -196,35 +138,62 @@ def _rmsprop_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any
 # Momentum and weight decay
 
 
-@named("momentum-dampened", "momentum with dampening, m = b m + (1 - b) g", MOMENTUM, _sgd)
-def _dampened(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    return own(self, rate, k, (1 - self.momentum) * g, buffers)
+def _decays(case: Case) -> bool:
+    return _stepping(case) and case.config["optimizer"]["weight_decay"] > 0
 
 
-@named("momentum-nesterov", "Nesterov's momentum", MOMENTUM, _sgd)
 def _nesterov(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
     return rate * (g + self.momentum * buffers["m"])
-
-
-M("no-momentum", "no momentum", MOMENTUM, reconfigured("sgd", momentum=0.0))
-
-
-def _decays(case: Case) -> bool:
-    return _stepping(case) and case.config["optimizer"]["weight_decay"] > 0
 
 
 def _undecayed(own: Any, self: Any, *rest: Any) -> Any:
     return own(_with(self, weight_decay=0.0), *rest)
 
 
-@named("weight-decay-decoupled", "weight decay beside the step (AdamW)", _decays, _any)
 def _decoupled(own: Any, self: Any, name: Any, parameter: Any, gradient: Any) -> Any:
     beside = float(self.learning_rate(0)) * self.weight_decay * parameter
     return _undecayed(own, self, name, parameter, gradient) + beside
 
 
-M("no-weight-decay", "no weight decay", _decays, _any(_undecayed))
+MISTAKES = table(
+    ("step-ascends", "the step added, not subtracted", _stepping, _any(lambda own, *rest: -own(*rest))),
+    ("adam-no-correction", "Adam without bias correction", ADAM, _k_as(lambda k: 10**9)),
+    ("adam-m-uncorrected", "Adam with the second moment corrected alone",
+     ADAM, _adam(lambda own, self, rate, k, *rest: own(self, rate, k, *rest) * (1 - self.beta1**k))),
+    ("adam-k-late", "Adam's bias correction one update late", ADAM, _k_as(lambda k: max(k - 1, 1))),
+    ("adam-k-early", "Adam's bias correction one update early", ADAM, _k_as(lambda k: k + 1)),
+    ("adam-epsilon-1e-7", "Adam's epsilon 1e-7 (Keras)",
+     optimizing("adam", lambda own: own["epsilon"] != 1e-7), reconfigured("adam", epsilon=1e-7)),
+    ("adam-epsilon-hat", "Adam's epsilon beside the uncorrected root (TensorFlow 1)", ADAM, _adam(_epsilon_hat)),
+    ("adam-epsilon-inside", "Adam's epsilon inside the root", ADAM, _adam(_epsilon_in_root)),
+    ("adam-square-of-m", "the square of the first moment in Adam's second", ADAM, _adam(_square_of_new_moment)),
+    ("adam-betas-swapped", "beta1 and beta2 exchanged",
+     ADAM, _adam(lambda own, self, *rest: own(_with(self, beta1=self.beta2, beta2=self.beta1), *rest))),
+    ("adam-shared-modulus", "one second moment |g|^2 for real and imaginary part",
+     _complex_moments("adam"), _adam(_adam_shared)),
+    ("rmsprop-initial-0", "RMSprop from v = 0 (Keras, PyTorch)", *_changed_to("initial", _NO_EPSILON)),
+    ("rmsprop-initial-1", "RMSprop from v = 1 (TensorFlow 1)", *_changed_to("initial", 1.0)),
+    ("rmsprop-initial-0.001", "RMSprop from v = 0.001 (uRNN)", *_changed_to("initial", 1e-3)),
+    ("rmsprop-epsilon-inside", "RMSprop's epsilon inside the root (TensorFlow 1)",
+     *_changed_to("epsilon_inside", True)),
+    ("rmsprop-epsilon-outside", "RMSprop's epsilon outside the root", *_changed_to("epsilon_inside", False)),
+    ("rmsprop-epsilon-1e-7", "RMSprop's epsilon 1e-7 (Keras)", *_changed_to("epsilon", 1e-7)),
+    ("rmsprop-decay-0.9", "RMSprop's decay 0.9 (TensorFlow, Keras)", *_changed_to("decay", 0.9)),
+    ("rmsprop-decay-0.99", "RMSprop's decay 0.99 (PyTorch)", *_changed_to("decay", 0.99)),
+    ("rmsprop-decay-swapped", "decay and 1 - decay exchanged",
+     RMSPROP, _rmsprop(lambda own, self, *rest: own(_with(self, decay=1 - self.decay), *rest))),
+    ("rmsprop-old-square", "the mean square from before the gradient", RMSPROP, _rmsprop(_old_square)),
+    ("rmsprop-centered", "the variance for the mean square (PyTorch's centered)", RMSPROP, _rmsprop(_centered)),
+    ("rmsprop-shared-modulus", "one mean square |g|^2 for real and imaginary part",
+     _complex_moments("rmsprop"), _rmsprop(_rmsprop_shared)),
+    ("momentum-dampened", "momentum with dampening, m = b m + (1 - b) g",
+     MOMENTUM, _sgd(lambda own, self, rate, k, g, buffers: own(self, rate, k, (1 - self.momentum) * g, buffers))),
+    ("momentum-nesterov", "Nesterov's momentum", MOMENTUM, _sgd(_nesterov)),
+    ("no-momentum", "no momentum", MOMENTUM, reconfigured("sgd", momentum=0.0)),
+    ("weight-decay-decoupled", "weight decay beside the step (AdamW)", _decays, _any(_decoupled)),
+    ("no-weight-decay", "no weight decay", _decays, _any(_undecayed)),
+)  # fmt: skip
 
 
 # With a number that is found

@@ -28,23 +28,7 @@ _MODULES: dict[str, ModuleType] = {}  # public name -> second instance
 
 
 def private(name: str) -> ModuleType:
-    """The second instance of a module.
-
-    Parameters
-    ----------
-    name : str
-        Its public name, "ortho_ref.losses".
-
-    Returns
-    -------
-    module
-        Made from the same file, and not in `sys.modules`.
-
-    Raises
-    ------
-    KeyError
-        A module that the reference does not compute with, or ortho_ref.backend.
-    """
+    """The second instance of a module, by its public name.  KeyError for one that the reference does not use."""
     return _MODULES[name]
 
 

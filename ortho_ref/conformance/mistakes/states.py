@@ -5,30 +5,23 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import sequence
+from ortho_ref.conformance.mistakes.applies import longer, sequence
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Change,
-    Family,
     Outputs,
+    Patched,
     altered,
     around,
     fed,
     given,
     nothing,
-    patched,
     same,
+    table,
 )
 from ortho_ref.conformance.mistakes.private import private
 
 lstm = private("ortho_ref.cells.lstm")
-
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
-
-
-def _several_steps(case: Case) -> bool:
-    return case.kind == "cell" and len(case.inputs["x"]) > 1
 
 
 def every_step_from(first: Change) -> Outputs:
@@ -54,21 +47,8 @@ def every_step_from(first: Change) -> Outputs:
     return outputs
 
 
-M("state-not-carried", "the state not carried on: every step from h_0", _several_steps, every_step_from(same))
-M("state-0-every-step", "the state not carried on: every step from 0", _several_steps, every_step_from(nothing))
-
-
-@named("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged", sequence("lstm"), fed)
 def _exchanged(case: Case) -> Arrays:
     return {"dh_T": case.inputs["dc_T"], "dc_T": case.inputs["dh_T"]}
-
-
-M(
-    "d_h0-d_c0-swapped",
-    "d_h0 and d_c0 exchanged",
-    sequence("lstm"),
-    altered(lambda case, found: {"d_h0": found["d_c0"], "d_c0": found["d_h0"]}),
-)
 
 
 # Whether a pair of states is (h, c) or (c, h); what was given stands before the steps
@@ -79,7 +59,6 @@ def _steps_exchanged(found: Arrays) -> Arrays:
     return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
 
 
-@named("h-c-swapped", "h and c exchanged in what is returned", sequence("lstm"))
 def _c_for_h(case: Case, base: Base) -> Arrays:
     """The loss of what is returned: dL/dh_t goes into c_t, so it is one of c_T for each number of steps."""
     inputs, dh = case.inputs, case.inputs["dh"]
@@ -103,16 +82,17 @@ def _backward(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
     return own(self, weights, dh[::-1], cache)
 
 
-M(
-    "h-c-swapped-forward",
-    "h and c exchanged in what is returned, but not in the loss",
-    sequence("lstm"),
-    altered(lambda case, found: _steps_exchanged(found)),
-    paired=False,
-)
-M(
-    "h-c-swapped-every-step",
-    "h and c exchanged by every step: the next takes the one for the other",
-    sequence("lstm"),
-    patched(around(lstm.LSTM, "step_forward", _forward), around(lstm.LSTM, "step_backward", _backward)),
-)
+LSTM = sequence("lstm")
+
+MISTAKES = table(
+    ("state-not-carried", "the state not carried on: every step from h_0", longer(1), every_step_from(same)),
+    ("state-0-every-step", "the state not carried on: every step from 0", longer(1), every_step_from(nothing)),
+    ("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged", LSTM, fed(_exchanged)),
+    ("d_h0-d_c0-swapped", "d_h0 and d_c0 exchanged",
+     LSTM, altered(lambda case, found: {"d_h0": found["d_c0"], "d_c0": found["d_h0"]})),
+    ("h-c-swapped", "h and c exchanged in what is returned", LSTM, _c_for_h),
+    ("h-c-swapped-forward", "h and c exchanged in what is returned, but not in the loss",
+     LSTM, altered(lambda case, found: _steps_exchanged(found)), False),
+    ("h-c-swapped-every-step", "h and c exchanged by every step: the next takes the one for the other",
+     LSTM, Patched(around(lstm.LSTM, "step_forward", _forward), around(lstm.LSTM, "step_backward", _backward))),
+)  # fmt: skip

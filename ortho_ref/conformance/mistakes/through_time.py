@@ -1,4 +1,4 @@
-"""The way back through time: the forward pass is right."""
+"""The way back through time, and of complex arrays: the forward pass is right, but where U is conjugated."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,36 +6,42 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, carries, cell, on, sequence, tokens
+from ortho_ref.conformance.mistakes.applies import (
+    AFTER,
+    BEFORE,
+    both,
+    carries,
+    cell,
+    is_complex,
+    longer,
+    off_kinks,
+    on,
+    sequence,
+    tokens,
+)
 from ortho_ref.conformance.mistakes.gates import BIASES
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
-    Family,
     Outputs,
-    Predicate,
+    Patched,
     altered,
     around,
+    conjugate,
     fed,
     fits,
     given,
     nothing,
-    patched,
+    read_as,
     scaled,
+    table,
+    through,
     transposed,
 )
 from ortho_ref.conformance.mistakes.private import private
 
 CELLS = private("ortho_ref.cells").CELLS
 
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
 
-
-def _several(case: Case) -> bool:
-    return case.kind == "cell" and case.inputs["h0"].shape[0] > 1
-
-
-@named("db-not-summed-over-batch", "the bias's gradient of one sequence alone", _several)
 def _first_bias(case: Case, base: Base) -> Arrays:
     upstream: Arrays = {name: nothing(case.inputs[name]) for name in ("dh", "dh_T", "dc_T") if name in case.inputs}
     for name, array in upstream.items():
@@ -54,17 +60,12 @@ def stepping(change: Callable[..., Adjoint]) -> Outputs:
     def step_backward(own: Any, self: Any, *rest: Any) -> Adjoint:
         return change(lambda *arguments: own(self, *arguments), *rest)
 
-    return lambda case, base: patched(around(CELLS[cell(case)], "step_backward", step_backward))(case, base)
+    return lambda case, base: Patched(around(CELLS[cell(case)], "step_backward", step_backward))(case, base)
 
 
-@named("detached", "nothing carried back from a step to the one before", sequence(), stepping)
 def _detached(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     dx, dh_prev, dweights = own(w, dh, cache)
     return dx, tuple(map(nothing, dh_prev)) if isinstance(dh_prev, tuple) else nothing(dh_prev), dweights
-
-
-def _long(length: int) -> Predicate:
-    return lambda case: case.kind == "cell" and len(case.inputs["x"]) > length
 
 
 def windows(steps: int) -> Outputs:
@@ -95,10 +96,6 @@ def windows(steps: int) -> Outputs:
     return outputs
 
 
-M("detached-in-loop", "the state detached after each step, d_h0 that of the first step alone", _long(1), windows(1))
-M("windows-of-8", "nothing carried back over the boundaries of windows of 8 steps", _long(8), windows(8))
-
-
 def _without_path(U: str) -> Outputs:
     """Nothing comes back to h_{t-1} through this weight."""
 
@@ -109,15 +106,9 @@ def _without_path(U: str) -> Outputs:
     return stepping(change)
 
 
-M("path-U", "no way back through U", on("", "fastrnn"), _without_path("U"))
-
-
 CELLS_OF = {"r": (BEFORE, AFTER), "u": (BEFORE,), "z": (AFTER,), "h": (AFTER,), **dict.fromkeys("ifgo", ("lstm",))}
-for gate, cells in CELLS_OF.items():
-    M(f"path-{gate}", f"no way back through U_{gate}", on(gate, *cells), _without_path(f"U_{gate}"))
 
 
-@named("path-c", "no way back through h_{t-1} in r h_{t-1}", sequence(BEFORE), stepping)
 def _s_constant(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     """Without ds * r; the way through r stays."""
     dx, dh_prev, dweights = own(w, dh, cache)
@@ -137,11 +128,6 @@ def _constant_gate(gate: str) -> Outputs:
     return stepping(change)
 
 
-for gate in "ruzifo":
-    M(f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *CELLS_OF[gate]), _constant_gate(gate))
-
-
-@named("path-carried", "no way back through what is kept of the old state", carries, stepping)
 def _no_carry(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     """That is what comes back where every U is 0."""
     dx, dh_prev, dweights = own(w, dh, cache)
@@ -151,7 +137,6 @@ def _no_carry(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     return dx, dh_prev - carried, dweights
 
 
-@named("lstm-c-without-h", "no way from h_t to c_{t-1}", sequence("lstm"), stepping)
 def _only_carry(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     dx, (dh_prev, _), dweights = own(w, dh, cache)
     return dx, (dh_prev, dh[1] * cache.f), dweights
@@ -168,76 +153,39 @@ def _gradient_of(name: str, source: str, **fields: str) -> Outputs:
     return stepping(change)
 
 
-DU_C, DU = _gradient_of("U_c", "U_c", s="h_prev"), _gradient_of("U", "U", h_prev="h")
-DU_R = _gradient_of("U_r", "W_r", x="s")  # as if s_t were the input
-for name, says, of, outputs in (
-    ("dU_c-without-reset", "U_c's gradient formed with h_{t-1} in place of r h_{t-1}", BEFORE, DU_C),
-    ("dU_r-with-reset", "U_r's gradient formed with r h_{t-1} in place of h_{t-1}", BEFORE, DU_R),
-    (
-        "U_c-fed-U_r",
-        "U_c's gradient taken from U_r (NC-GRU's code with two orthogonal weights)",
-        BEFORE,
-        _gradient_of("U_c", "U_r"),
-    ),
-    ("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}", "elman", DU),
-):
-    M(name, says, sequence(of), outputs)
-
-
-@named("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", sequence("lstm"), stepping)
 def _next_h(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     """h_{t-1} is in nothing but the gradients of the LSTM's U."""
     return own(w, dh, cache._replace(h_prev=cache.o * cache.y))
 
 
-M(
-    "dh_T-ignored",
-    "dL/dh_T ignored",
-    sequence(),
-    fed(lambda case: {n: nothing(case.inputs[n]) for n in ("dh_T", "dc_T") if n in case.inputs}),
-)
-M("dc_T-ignored", "dL/dc_T ignored", sequence("lstm"), fed(lambda case: {"dc_T": nothing(case.inputs["dc_T"])}))
+def _h_detached(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+    dx, (dh_prev, dc_prev), dweights = own(w, dh, cache)
+    return dx, (nothing(dh_prev), dc_prev), dweights
 
 
-@named("dh-last-only", "dL/dh_t taken at the last step alone", sequence(), fed)
-def _last_alone(case: Case) -> Arrays:
-    return {"dh": np.concatenate([nothing(case.inputs["dh"][:-1]), case.inputs["dh"][-1:]])}
+def _y_constant(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+    """Without what dc_t has of dh_t, through y = tanh(c)."""
+    through_y = dh[0] * cache.o * (1 - cache.y * cache.y)
+    return own(w, (dh[0], dh[1] - through_y), cache)
 
 
-@named("dh-last-ignored", "dL/dh_t ignored at the last step", sequence(), fed)
-def _last_ignored(case: Case) -> Arrays:
-    return {"dh": np.concatenate([case.inputs["dh"][:-1], nothing(case.inputs["dh"][-1:])])}
+def _without(*names: str, steps: slice = slice(None)) -> Outputs:
+    """0 for upstream gradients, in these steps."""
+
+    def change(case: Case) -> Arrays:
+        own = {name: case.inputs[name].copy() for name in names if name in case.inputs}
+        for array in own.values():
+            array[steps] = 0
+        return own
+
+    return fed(change)
 
 
-M("h0-gradient-lost", "d_h0 = 0", sequence(), scaled(lambda case: 0.0, "d_h0", "d_c0"))
-M("c0-gradient-lost", "d_c0 = 0", sequence("lstm"), scaled(lambda case: 0.0, "d_c0"))
+def _averaged(over: str, *names: str) -> Outputs:
+    """Gradients divided by the first axis of an input: the batch of h0, the time of x."""
+    return scaled(lambda case: 1 / len(case.inputs[over]), *names)
 
 
-def _no_tokens(case: Case) -> bool:
-    return sequence()(case) and not tokens(case)
-
-
-M("x-gradient-lost", "d_x = 0", _no_tokens, scaled(lambda case: 0.0, "d_x"))
-
-
-def _per_sequence(case: Case) -> float:
-    return 1 / float(case.inputs["h0"].shape[0])
-
-
-def _per_step(case: Case) -> float:
-    return 1 / float(case.inputs["x"].shape[0])
-
-
-WEIGHTS = "d_weights.*"
-for name, says, applies, factor, names in (
-    ("weights-averaged-over-batch", "gradients of weights averaged over the batch", _several, _per_sequence, WEIGHTS),
-    ("weights-averaged-over-time", "gradients of weights averaged over time", sequence(), _per_step, WEIGHTS),
-    ("all-averaged-over-batch", "every gradient averaged over the batch", _several, _per_sequence, "d_*"),
-):
-    M(name, says, applies, scaled(factor, names))
-
-
-@named("weights-first-step-alone", "gradients of weights overwritten from step to step, not added", _long(1))
 def _first_step_alone(case: Case, base: Base) -> Arrays:
     """The weights' gradients less those of the steps after the first."""
     found = base(case)
@@ -247,37 +195,78 @@ def _first_step_alone(case: Case, base: Base) -> Arrays:
     return {name: a - rest[name] if name.startswith("d_weights.") else a for name, a in found.items()}
 
 
-M(
-    "dU-transposed",
-    "the gradient of every U transposed",
-    sequence(),
-    altered(lambda case, found: {n: transposed(a) for n, a in found.items() if n.startswith("d_weights.U")}),
-)
-M(
-    "d_x-reversed",
-    "d_x in the order in which it is computed, the last step first",
-    _no_tokens,
-    altered(lambda case, found: {"d_x": found["d_x"][::-1]}),
-)
-
-
-@named("dh-one-early", "dh[t] taken for dL/dh[t], not for dL/dh[t + 1]", sequence())
 def _dh_one_early(case: Case, base: Base) -> Arrays:
     dh = case.inputs["dh"]
     found = base(given(case, {"dh": np.concatenate([dh[1:], nothing(dh[:1])])}))
     return {**found, "d_h0": found["d_h0"] + dh[0]}
 
 
-M(
-    "all-clipped",
-    "every entry of every gradient clipped to [-1, 1]",
-    sequence(),
-    altered(lambda case, found: {n: np.clip(a, -1, 1) for n, a in found.items() if n.startswith("d_")}),
-)
-M("all-halved", "every gradient halved", sequence(), scaled(lambda case: 0.5, "d_*"))
-M("all-negative", "every gradient with its sign flipped", sequence(), scaled(lambda case: -1.0, "d_*"))
-
-
-@named("h-shifted", "the states given one step early, h[t] = h_{t+1}, the last twice", sequence(), altered)
 def _shifted(case: Case, found: Arrays) -> Arrays:
     return {name: np.concatenate([found[name][1:], found[name][-1:]]) for name in ("h", "c") if name in found}
+
+
+def _not_conjugated(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+    dx, _, dweights = own(w, dh, cache)
+    return dx, own({**w, "U": w["U"].conj()}, dh, cache)[1], dweights
+
+
+ANY, LSTM = sequence(), sequence("lstm")
+_several = both(ANY, lambda case: case.inputs["h0"].shape[0] > 1)
+_no_tokens = both(ANY, lambda case: not tokens(case))
+_complex_elman = both(sequence("elman"), is_complex)
+_complex_case = both(is_complex, lambda c: c.kind == "cell" or (c.kind == "activation" and off_kinks(c)))
+_COMPLEX = ("d_h0", "d_weights.W", "d_weights.U", "d_a")
+
+MISTAKES = table(
+    ("db-not-summed-over-batch", "the bias's gradient of one sequence alone", _several, _first_bias),
+    ("detached", "nothing carried back from a step to the one before", ANY, stepping(_detached)),
+    ("detached-in-loop", "the state detached after each step, d_h0 that of the first step alone",
+     longer(1), windows(1)),
+    ("windows-of-8", "nothing carried back over the boundaries of windows of 8 steps", longer(8), windows(8)),
+    ("path-U", "no way back through U", on("", "fastrnn"), _without_path("U")),
+    *((f"path-{gate}", f"no way back through U_{gate}", on(gate, *cells), _without_path(f"U_{gate}"))
+      for gate, cells in CELLS_OF.items()),
+    ("path-c", "no way back through h_{t-1} in r h_{t-1}", sequence(BEFORE), stepping(_s_constant)),
+    *((f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *CELLS_OF[gate]), _constant_gate(gate))
+      for gate in "ruzifo"),
+    ("path-carried", "no way back through what is kept of the old state", carries, stepping(_no_carry)),
+    ("lstm-c-without-h", "no way from h_t to c_{t-1}", LSTM, stepping(_only_carry)),
+    ("lstm-h-detached", "nothing carried back through h_{t-1}, through c_{t-1} alone", LSTM, stepping(_h_detached)),
+    ("lstm-constant-y", "tanh(c) a constant in the backward pass: no way from h_t to c_t", LSTM, stepping(_y_constant)),
+    ("dU_c-without-reset", "U_c's gradient formed with h_{t-1} in place of r h_{t-1}",
+     sequence(BEFORE), _gradient_of("U_c", "U_c", s="h_prev")),
+    ("dU_r-with-reset", "U_r's gradient formed with r h_{t-1} in place of h_{t-1}",
+     sequence(BEFORE), _gradient_of("U_r", "W_r", x="s")),  # as if s_t were the input
+    ("U_c-fed-U_r", "U_c's gradient taken from U_r (NC-GRU's code with two orthogonal weights)",
+     sequence(BEFORE), _gradient_of("U_c", "U_r")),
+    ("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}",
+     sequence("elman"), _gradient_of("U", "U", h_prev="h")),
+    ("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", LSTM, stepping(_next_h)),
+    ("dh_T-ignored", "dL/dh_T ignored", ANY, _without("dh_T", "dc_T")),
+    ("dc_T-ignored", "dL/dc_T ignored", LSTM, _without("dc_T")),
+    ("dh-last-only", "dL/dh_t taken at the last step alone", ANY, _without("dh", steps=slice(-1))),
+    ("dh-last-ignored", "dL/dh_t ignored at the last step", ANY, _without("dh", steps=slice(-1, None))),
+    ("h0-gradient-lost", "d_h0 = 0", ANY, scaled(lambda case: 0.0, "d_h0", "d_c0")),
+    ("c0-gradient-lost", "d_c0 = 0", LSTM, scaled(lambda case: 0.0, "d_c0")),
+    ("x-gradient-lost", "d_x = 0", _no_tokens, scaled(lambda case: 0.0, "d_x")),
+    ("weights-averaged-over-batch", "gradients of weights averaged over the batch",
+     _several, _averaged("h0", "d_weights.*")),
+    ("weights-averaged-over-time", "gradients of weights averaged over time", ANY, _averaged("x", "d_weights.*")),
+    ("all-averaged-over-batch", "every gradient averaged over the batch", _several, _averaged("h0", "d_*")),
+    ("weights-first-step-alone", "gradients of weights overwritten from step to step, not added",
+     longer(1), _first_step_alone),
+    ("dU-transposed", "the gradient of every U transposed",
+     ANY, altered(lambda case, found: {n: transposed(a) for n, a in found.items() if n.startswith("d_weights.U")})),
+    ("d_x-reversed", "d_x in the order in which it is computed, the last step first",
+     _no_tokens, altered(lambda case, found: {"d_x": found["d_x"][::-1]})),
+    ("dh-one-early", "dh[t] taken for dL/dh[t], not for dL/dh[t + 1]", ANY, _dh_one_early),
+    ("all-clipped", "every entry of every gradient clipped to [-1, 1]",
+     ANY, altered(lambda case, found: {n: np.clip(a, -1, 1) for n, a in found.items() if n.startswith("d_")})),
+    ("all-halved", "every gradient halved", ANY, scaled(lambda case: 0.5, "d_*")),
+    ("all-negative", "every gradient with its sign flipped", ANY, scaled(lambda case: -1.0, "d_*")),
+    ("h-shifted", "the states given one step early, h[t] = h_{t+1}, the last twice", ANY, altered(_shifted)),
+    ("gradient-conjugated", "gradients of complex arrays conjugated (JAX, autograd)",
+     _complex_case, through(conjugate, (), _COMPLEX)),
+    ("U^T-for-U^H", "U^T in place of U^H on the way back", _complex_elman, stepping(_not_conjugated)),
+    ("U-conjugated", "U conjugated", _complex_elman, read_as(conjugate, "weights.U")),
+)  # fmt: skip

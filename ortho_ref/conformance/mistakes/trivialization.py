@@ -3,55 +3,11 @@
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import updates
-from ortho_ref.conformance.mistakes.mistake import Base, Family, around, configured, given, nothing, patched, reference
-
-MISTAKES = Family()
-M, named = MISTAKES.add, MISTAKES.named
+from ortho_ref.conformance.mistakes.applies import both, updates
+from ortho_ref.conformance.mistakes.mistake import Base, Patched, around, configured, given, nothing, reference, table
 
 rebasing = updates("dynamic_trivialization")
-
-
-def _several(case: Case) -> bool:
-    return rebasing(case) and case.config["rebase_every"] > 1
-
-
-M("never-rebased", "no rebase", rebasing, configured(rebase_every=1 << 30))
-
-
-M(
-    "rebased-one-late",
-    "the rebase one update late",
-    _several,
-    patched(around(reference, "rebases", lambda own, k, every: own(k - 1, every) and k > 1)),
-)
-M(
-    "rebase-keeps-A",
-    "A kept where the base moves",
-    rebasing,
-    patched((reference, "rebased", lambda own: lambda base, A, U: (U, A))),
-)
-M(
-    "rebase-clears-A-alone",
-    "A set to 0 where the base should move, and the base kept",
-    rebasing,
-    patched((reference, "rebased", lambda own: lambda base, A, U: (base, nothing(A)))),
-)
-M(
-    "base-on-the-right",
-    "exp(A) base in place of base exp(A), with its gradient",
-    rebasing,
-    patched(
-        (reference, "on_base", lambda own: lambda base, E: E @ base),
-        (reference, "through_base", lambda own: lambda base, dU: dU @ base.T),
-    ),
-)
-M(
-    "gradient-without-base",
-    "the gradient of exp(A) taken at dL/dU, without the base",
-    rebasing,
-    patched((reference, "through_base", lambda own: lambda base, dU: dU)),
-)
+_several = both(rebasing, lambda case: case.config["rebase_every"] > 1)
 
 
 def _with_memory(case: Case) -> bool:
@@ -59,7 +15,6 @@ def _with_memory(case: Case) -> bool:
     return rebasing(case) and (optimizer["name"] != "sgd" or optimizer["momentum"] != 0)
 
 
-@named("rebase-resets-optimizer", "the optimizer begun anew at every rebase", _with_memory)
 def _forgetting(case: Case, base: Base) -> Arrays:
     """Each stretch between two rebases with an optimizer of its own."""
     every, inputs = case.config["rebase_every"], case.inputs
@@ -68,3 +23,20 @@ def _forgetting(case: Case, base: Base) -> Arrays:
         parts.append(base(given(case, {"U0": U0, "dU": inputs["dU"][start : start + every]})))
         U0 = parts[-1]["U"][-1]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+MISTAKES = table(
+    ("never-rebased", "no rebase", rebasing, configured(rebase_every=1 << 30)),
+    ("rebased-one-late", "the rebase one update late",
+     _several, Patched(around(reference, "rebases", lambda own, k, every: own(k - 1, every) and k > 1))),
+    ("rebase-keeps-A", "A kept where the base moves",
+     rebasing, Patched(around(reference, "rebased", lambda own, base, A, U: (U, A)))),
+    ("rebase-clears-A-alone", "A set to 0 where the base should move, and the base kept",
+     rebasing, Patched(around(reference, "rebased", lambda own, base, A, U: (base, nothing(A))))),
+    ("base-on-the-right", "exp(A) base in place of base exp(A), with its gradient",
+     rebasing, Patched(around(reference, "on_base", lambda own, base, E: E @ base),
+                       around(reference, "through_base", lambda own, base, dU: dU @ base.T))),
+    ("gradient-without-base", "the gradient of exp(A) taken at dL/dU, without the base",
+     rebasing, Patched(around(reference, "through_base", lambda own, base, dU: dU))),
+    ("rebase-resets-optimizer", "the optimizer begun anew at every rebase", _with_memory, _forgetting),
+)  # fmt: skip

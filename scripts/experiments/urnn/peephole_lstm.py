@@ -1,7 +1,7 @@
 """uRNN's released LSTM: a full peephole from the new c to the output gate.  Its first states are 0 here, trained there.
 
-    o_t = sigmoid(W_o x_t + U_o h_{t-1} + V_o c_t + b_o), the rest as LSTM
-    da_o reaches c_t through V_o, too: dc_t = dh_t * o_t * (1 - y_t^2) + V_o^T da_o, and dV_o = da_o c_t^T
+o_t = sigmoid(W_o x_t + U_o h_{t-1} + V_o c_t + b_o), the rest as LSTM
+da_o reaches c_t through V_o, too: dc_t = dh_t * o_t * (1 - y_t^2) + V_o^T da_o, and dV_o = da_o c_t^T
 """
 
 from dataclasses import dataclass

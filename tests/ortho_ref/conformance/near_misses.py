@@ -22,7 +22,7 @@ from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
-from ortho_ref.conformance.mistakes.mistake import Mistake, altered, made, patched, read_as, times
+from ortho_ref.conformance.mistakes.mistake import Mistake, Patched, altered, made, read_as, times
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import windows
 from ortho_ref.conformance.report import FAILED
@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 
 def gates_of(value, derivative):
     """Another sigmoid in every gate; its derivative from its value."""
-    return patched(*_sigmoid(value, derivative))
+    return Patched(*_sigmoid(value, derivative))
 
 
 def of_phi(name, value, slope):
@@ -79,7 +79,7 @@ def of_phi(name, value, slope):
 
         return own._replace(value=lambda a, b: value(a + b), pullback=pullback)
 
-    return patched((ACTIVATIONS, name, change))
+    return Patched((ACTIVATIONS, name, change))
 
 
 def squashed_h0(case, base):
@@ -149,12 +149,12 @@ CELLS = (
         gates_of(lambda a: np.clip(sigmoid(a), 1e-5, 1 - 1e-5), lambda y: y * (1 - y)),
     ),
     NearMiss("h_0 through tanh", GRU, squashed_h0),
-    NearMiss("h_0 halved", GRU, read_as(times(0.5), times(0.5), "h0")),
-    NearMiss("b_u doubled", GRU, read_as(times(2), times(2), "weights.b_u")),
-    NearMiss("U_u negative", GRU, read_as(times(-1), times(-1), "weights.U_u")),
+    NearMiss("h_0 halved", GRU, read_as(times(0.5), "h0")),
+    NearMiss("b_u doubled", GRU, read_as(times(2), "weights.b_u")),
+    NearMiss("U_u negative", GRU, read_as(times(-1), "weights.U_u")),
     NearMiss("r with the weights of u", GRU, shared),
     NearMiss("x one step late", GRU, delayed),
-    NearMiss("x rounded to half precision", GRU, read_as(half_precision, half_precision, "x")),
+    NearMiss("x rounded to half precision", GRU, read_as(half_precision, "x")),
     NearMiss("softsign for tanh", GRU, of_phi("tanh", lambda a: a / (1 + abs(a)), lambda a: 1 / (1 + abs(a)) ** 2)),
     NearMiss(
         "ELU for ReLU",
@@ -260,12 +260,12 @@ MAPS = (
     NearMiss(
         "|v|^2 + 1e-6 in Householder's reflections",
         "parametrization/householder*",
-        patched((householder.Householder, "_solved", longer)),
+        Patched((householder.Householder, "_solved", longer)),
     ),
     NearMiss(
         "(I + A)^-1 in float32",
         "parametrization/scaled_cayley",
-        patched((cayley, "inverse", single_inverse)),
+        Patched((cayley, "inverse", single_inverse)),
         says="float32",
     ),
     NearMiss("Cayley by 20 powers", "parametrization/scaled_cayley", by_series(20)),
@@ -298,7 +298,7 @@ LOSSES = (
 
 def input_(name, only, change, adjoint, *names, **more):
     """An input read in another way."""
-    return NearMiss(name, only, read_as(change, adjoint, *names), **more)
+    return NearMiss(name, only, read_as(change, *names, adjoint=adjoint), **more)
 
 
 def weight(name, only, factor, short, look="", **more):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.conformance import FunctionReport, check_function
-from ortho_ref.finite_differences import NearKinkError
 
 SEEDS = {"seed": st.integers(0, 2**32 - 1)}
 
@@ -195,24 +194,6 @@ def test_a_function_that_is_not_exact_to_double_precision_is_said_to_be():
     report = check_function(forward, backward, {"a": np.linspace(0.1, 1, 10)})
     assert not report.ok
     assert "not exact to double precision" in str(report)
-
-
-def test_kink_distance():
-    """With it nothing is left out, and steps stay short; below the margin there is nothing to do."""
-    steps = []
-
-    def forward(inputs):
-        steps.append(abs(inputs["a"] - a).max())
-        return np.maximum(inputs["a"], 0)
-
-    a = np.array([2e-3, -0.5, 0.5])
-    backward = lambda i, u: {"a": u * (i["a"] > 0)}  # noqa: E731
-    report = check_function(forward, backward, {"a": a}, kink_distance=2e-3)
-    assert report.ok
-    assert report.skipped == 0
-    assert max(steps) == pytest.approx(2 * 2e-3 / 500)
-    with pytest.raises(NearKinkError, match=r"kink_distance is 5.00e-04; allowed: at least 1e-03"):
-        check_function(forward, backward, {"a": a}, kink_distance=5e-4)
 
 
 def test_nothing_to_check_is_a_failure():

@@ -19,7 +19,7 @@ from ortho_ref.conformance.linear.table import RECURRENCES
 from ortho_ref.conformance.linear.through_time import forward
 from ortho_ref.conformance.mistakes.linear import MISTAKES
 from ortho_ref.conformance.mistakes.mistake import made
-from scripts.maintain.vectors.linear_cases import Plan
+from scripts.maintain.vectors.linear_cases import Plan, arrays_of, config_of
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 TOLERANCE = 1e-9  # the kit's, in float64
@@ -44,7 +44,7 @@ def outputs(config, inputs):
 
 
 def draw(seed, r, sizes, **ranges):
-    return drawing.inputs_of({"seed": seed, "arrays": r.drawn(sizes, ranges)})
+    return drawing.inputs_of({"seed": seed, "arrays": arrays_of(r, sizes, ranges)})
 
 
 def error(found, expected):
@@ -317,7 +317,7 @@ def transition(name, K=3, N=1, **given_):
     inputs = draw(f"transition {name}", r, sizes)
     inputs |= {"S0": np.eye(K)[None, None], "v": np.zeros_like(inputs["v"])}
     inputs |= {n: np.broadcast_to(value, inputs[n].shape) for n, value in given_.items()}
-    found, _ = forward(r.config(sizes, eps=0.0), inputs)
+    found, _ = forward(config_of(r, sizes, eps=0.0), inputs)
     return found["S_T"][0, 0]
 
 
@@ -343,7 +343,7 @@ def test_reflections_keep_the_norm():
     r, sizes = RECURRENCES["gated_delta_rule"], {"T": 200, "B": 1, "H": 1, "K": 3, "V": 2}
     for beta, kept in ((2.0, True), (1.9, False)):
         inputs = draw("norm", r, sizes, beta=(beta, beta), g=(0, 0), v=(0, 0))
-        found, _ = forward(r.config(sizes, eps=0.0), inputs)
+        found, _ = forward(config_of(r, sizes, eps=0.0), inputs)
         ratio = np.linalg.norm(found["S_T"]) / np.linalg.norm(inputs["S0"])
         assert (abs(ratio - 1) < 1e-13) == kept
 

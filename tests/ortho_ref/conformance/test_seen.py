@@ -10,7 +10,7 @@ from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.diagnosis.seen import hint_of, right_and_wrong
 from ortho_ref.conformance.findings import findings
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.mistakes.mistake import Mistake, made, patched, read_as, times
+from ortho_ref.conformance.mistakes.mistake import Mistake, Patched, made, read_as, times
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.report import FAILED, Report, Result
 from ortho_ref.conformance.running.implementation import OfCell
@@ -171,7 +171,7 @@ def test_what_takes_the_mistake_away_proves_nothing():
 
         return derivative
 
-    (text,) = said(patched((private("ortho_ref.cells.lstm"), "sigmoid_derivative", second_of_three)), LSTM)
+    (text,) = said(Patched((private("ortho_ref.cells.lstm"), "sigmoid_derivative", second_of_three)), LSTM)
     assert len(calls) > 3
     assert "how f" not in text
 
@@ -221,7 +221,7 @@ LAYERS = {
 def test_layers_are_asked_again(id):
     """With a direction, a layer, a weight alone."""
     name, look = LAYERS[id]
-    (text,) = said(read_as(times(0.5), times(0.5), name), id)
+    (text,) = said(read_as(times(0.5), name), id)
     assert any(words in text.partition("look at ")[2] for words in look.split("|")), text
 
 
