@@ -131,7 +131,14 @@ def plus_one(name: str) -> Outputs:
     return fed(lambda case: {name: case.inputs[name] + 1})
 
 
+def with_layers(cells: Predicate, cell: str) -> Predicate:
+    """These cases, and layers of that cell."""
+    return either(cells, layer(cell=cell, parametrized=None))
+
+
 LSTM = sequence("lstm")
+every_before, every_after = with_layers(sequence(BEFORE), BEFORE), with_layers(_all_gates, AFTER)
+every_lstm = with_layers(LSTM, "lstm")
 
 MISTAKES = table(
     ("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE), _as_other),
@@ -142,19 +149,19 @@ MISTAKES = table(
     ("z-vector-writes", "the vector z the weight of the new content, h = (1 - z) h + z c",
      _has_vector("z"), read_as(lambda z: 1 - z, "weights.z", adjoint=negative)),
     ("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed),
-    ("r-u-swapped", "the weights of r and u exchanged", sequence(BEFORE), exchanged(r="u", u="r")),
-    ("r-z-swapped", "the weights of r and z exchanged", _all_gates, exchanged(r="z", z="r")),
-    ("order-ucr", "r, u, c with the weights of u, c, r", sequence(BEFORE), exchanged(r="u", u="c", c="r")),
-    ("order-cru", "r, u, c with the weights of c, r, u", sequence(BEFORE), exchanged(r="c", u="r", c="u")),
-    ("order-zhr", "r, z, h with the weights of z, h, r", _all_gates, exchanged(r="z", z="h", h="r")),
-    ("order-hrz", "r, z, h with the weights of h, r, z", _all_gates, exchanged(r="h", z="r", h="z")),
-    ("order-ifog", "the weights of g and o exchanged", LSTM, exchanged(g="o", o="g")),
-    ("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", LSTM, exchanged(f="g", g="f")),
+    ("r-u-swapped", "the weights of r and u exchanged", every_before, exchanged(r="u", u="r")),
+    ("r-z-swapped", "the weights of r and z exchanged", every_after, exchanged(r="z", z="r")),
+    ("order-ucr", "r, u, c with the weights of u, c, r", every_before, exchanged(r="u", u="c", c="r")),
+    ("order-cru", "r, u, c with the weights of c, r, u", every_before, exchanged(r="c", u="r", c="u")),
+    ("order-zhr", "r, z, h with the weights of z, h, r", every_after, exchanged(r="z", z="h", h="r")),
+    ("order-hrz", "r, z, h with the weights of h, r, z", every_after, exchanged(r="h", z="r", h="z")),
+    ("order-ifog", "the weights of g and o exchanged", every_lstm, exchanged(g="o", o="g")),
+    ("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", every_lstm, exchanged(f="g", g="f")),
     ("order-iofg", "i, f, g, o with the weights of i, o, f, g (given in ONNX's order)",
-     LSTM, exchanged(f="o", g="f", o="g")),
+     every_lstm, exchanged(f="o", g="f", o="g")),
     ("order-igof", "i, f, g, o with the weights of i, g, o, f (read in ONNX's order)",
-     LSTM, exchanged(f="g", g="o", o="f")),
-    ("i-f-swapped", "the weights of i and f exchanged", LSTM, exchanged(i="f", f="i")),
+     every_lstm, exchanged(f="g", g="o", o="f")),
+    ("i-f-swapped", "the weights of i and f exchanged", every_lstm, exchanged(i="f", f="i")),
     ("lstm-coupled", "f = 1 - i, without a forget gate of its own",
      LSTM, tied({f"weights.{kind}_f": f"weights.{kind}_i" for kind in "WUb"}, sign=-1)),
     ("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", LSTM, plus_one("weights.b_f")),

@@ -201,6 +201,14 @@ def _map_detached(case: Case, base: Base) -> Arrays:
     return scaled(lambda case: 0.0, own)(case, base)
 
 
+def _D_left(case: Case, base: Base) -> Arrays:
+    """D C(A) = C(D A D) D: as D on the right, of D A D."""
+    kept = case.config["parametrized"]
+    name = f"weights.layer0.{kept['weight']}.A"
+    D = reference.signs(len(case.inputs[name]), kept["negative_ones"], np.float64)
+    return read_as(lambda A: D[:, None] * A * D, name)(case, base)
+
+
 # Long and wide
 
 
@@ -306,6 +314,8 @@ two_ways, two_layers = layer(bidirectional=True), layer(layers=2)
 kept = both(layer(), lambda case: case.config["parametrized"] is not None)
 resets, dropout = layer(padding="resets"), layer(dropout=True)
 
+by_cayley = both(kept, lambda case: case.config["parametrized"]["parametrization"] == "scaled_cayley")
+
 MISTAKES = table(
     ("ugrnn-gate-writes", "g the weight of the new content", UGRNN, read_as(negative, *GATE)),
     ("fastgrnn-zeta-nu-exchanged", "zeta and nu exchanged", FASTGRNN, swapped(ZETA, NU)),
@@ -354,6 +364,8 @@ MISTAKES = table(
     ("map-gradient-transposed", "dL/dU handed to the map transposed",
      kept, instead(reference, "to_map")(lambda own, a: own(a).T)),
     ("map-gradient-lost", "no gradient of the map's parameters", kept, _map_detached),
+    ("layer-D-left", "D on the left, D (I + A)^-1 (I - A)", by_cayley, _D_left),
+    ("layer-A-negative", "(I - A)^-1 (I + A) D", by_cayley, read_as(negative, "weights.layer0.*.A")),
     *((f"windows-of-{steps}", f"nothing carried back over the boundaries of windows of {steps} steps",
        _long(steps), _windows(steps)) for steps in (64, 100, 256)),
     *((f"tile-of-{units}", f"units beyond the first {units} left out of U h", _wide(units), _tile(units))

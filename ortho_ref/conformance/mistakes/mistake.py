@@ -138,8 +138,17 @@ def taken(names: Mapping[str, str]) -> Outputs:
 
 
 def exchanged(kinds: str = "WUb", /, **gates: str) -> Outputs:
-    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place."""
-    return taken({f"weights.{k}_{gate}": f"weights.{k}_{other}" for k in kinds for gate, other in gates.items()})
+    """The weights of a gate, those of `kinds`, taken for another's: gate=the one whose weights stand in its place.
+
+    In every layer and direction.
+    """
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        places = dict.fromkeys(name.rpartition(".")[0] for name in case.inputs if name.startswith("weights."))
+        names = {f"{place}.{k}_{g}": f"{place}.{k}_{o}" for place in places for k in kinds for g, o in gates.items()}
+        return taken(names)(case, base)
+
+    return outputs
 
 
 def swapped(first: str, second: str) -> Outputs:
