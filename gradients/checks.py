@@ -101,29 +101,15 @@ Errors = dict[str, float]
 
 
 class Result(NamedTuple):
-    """Largest relative errors of one subject; None where a comparison does not apply.
-
-    Attributes
-    ----------
-    subject : str
-        What was checked.
-    differences, fused, autograd : float or None
-        Of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle.
-    allowed : float
-        Between two analytic forms.
-    errors : mapping
-        What a comparison is with -> the error of each gradient, by its name, relative to `scale`.
-    scale : str
-        What an error by differences is relative to.
-    """
+    """Largest relative errors of one subject; None where a comparison does not apply."""
 
     subject: str
-    differences: float
+    differences: float  # of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle
     fused: float | None
     autograd: float | None
-    allowed: float = TOLERANCE_ANALYTIC
-    errors: Mapping[str, Errors] = {}
-    scale: str = "its largest entry"
+    allowed: float = TOLERANCE_ANALYTIC  # between two analytic forms
+    errors: Mapping[str, Errors] = {}  # what a comparison is with -> the error of each gradient, by its name
+    scale: str = "its largest entry"  # what an error by differences is relative to
 
     @property
     def passed(self) -> bool:
