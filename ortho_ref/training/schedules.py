@@ -44,15 +44,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class LinearToZero:
-    """From rate at the first update in equal steps to 0 after `updates` of them; 0 from there on.
-
-    Parameters
-    ----------
-    rate : float
-        Finite and >= 0.
-    updates : int
-        At least 1.
-    """
+    """From rate, finite and >= 0, at the first update in equal steps to 0 after `updates` of them; 0 from there on."""
 
     rate: float
     updates: int
@@ -68,17 +60,7 @@ class LinearToZero:
 
 @dataclass(frozen=True)
 class Step:
-    """Times factor after every `every` updates.
-
-    Parameters
-    ----------
-    rate : float
-        That of the first updates, finite and >= 0.
-    every : int
-        At least 1.
-    factor : float, default 0.1
-        Above 0 and at most 1.
-    """
+    """Rate, finite and >= 0, times factor, above 0 and at most 1, after every `every` updates."""
 
     rate: float
     every: int
