@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from ortho_ref.formats import Form
@@ -91,7 +92,7 @@ def timed(
     contenders = {}
     for name, figures in times.items():
         main, walls = zip(*figures, strict=True)
-        low, middle, high = quartiles(main)
+        low, middle, high = np.quantile(main, [0.25, 0.5, 0.75]).tolist()
         against = (theirs[0] / ours[0] for theirs, ours in zip(figures, times[reference], strict=True))
         contenders[name] = {
             "median": middle,
@@ -122,11 +123,3 @@ def group(
         "skipped": dict(skipped or {}),
         "note": note,
     }
-
-
-def quartiles(values: tuple[float, ...]) -> tuple[float, float, float]:
-    """The first, the median, and the third."""
-    if len(values) == 1:
-        return values * 3
-    low, middle, high = statistics.quantiles(values, method="inclusive")
-    return low, middle, high

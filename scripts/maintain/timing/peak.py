@@ -9,6 +9,7 @@ import ctypes
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def resident(model: str, size: Size, names: list[str], dtype: str, patience: flo
         return f"its process ended with {end.returncode}: {end.stderr.strip().rpartition(chr(10))[2][:200]}"
     found: dict[str, int] = json.loads(end.stdout)
     return found
+
+
+def traced(step: Callable[[], object]) -> int:
+    """The most bytes that NumPy had while a step ran here, over what was there, by tracemalloc."""
+    tracemalloc.start()
+    try:
+        step()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def _status(field: str) -> int:
