@@ -215,12 +215,7 @@ def check_cell(
 
 
 def check_parametrization(
-    name: str,
-    n: int,
-    complex: bool,
-    rng: np.random.Generator,
-    oracle: Oracle | None = None,
-    device: str = "cpu",
+    name: str, n: int, complex: bool, rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu"
 ) -> Result:
     """A parametrization, by its name: the pullback of Re sum(dU^* U) at a generic point, all free entries."""
     problem = random_map_problem(by_name(name, n, complex), n, rng)

@@ -372,13 +372,7 @@ def _windows(data: Path, x: np.ndarray, y: np.ndarray, following: bool, length: 
 
 
 def _sequences(
-    data: Path,
-    x: np.ndarray,
-    y: np.ndarray,
-    names: list[str],
-    column: str,
-    following: bool,
-    like: Sequences | None,
+    data: Path, x: np.ndarray, y: np.ndarray, names: list[str], column: str, following: bool, like: Sequences | None
 ) -> dict[str, np.ndarray]:
     """Those that a column names, in the order of their first rows; rows of one stand together."""
     begins = [i for i in range(len(names)) if i == 0 or names[i] != names[i - 1]]

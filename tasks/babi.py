@@ -62,10 +62,7 @@ class Questions(NamedTuple):
         places = {word: i for i, word in enumerate(vocabulary)}
         new = np.array([places[word] for word in self.words], np.intp)
         return self._replace(
-            words=vocabulary,
-            statements=new[self.statements],
-            asked=new[self.asked],
-            answers=new[self.answers],
+            words=vocabulary, statements=new[self.statements], asked=new[self.asked], answers=new[self.answers]
         )
 
 
