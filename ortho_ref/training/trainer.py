@@ -281,13 +281,11 @@ class Trainer:
         """Parameters, and the U built from them."""
         return self.params | {f"{name}.U": own["U"] for name, own in self.buffers.items()}
 
-    def _not_finite(
-        self, what: str, arrays: Params | None = None, kind: str = "parameter", where: str | None = None
-    ) -> FloatingPointError:
+    def _not_finite(self, what: str, arrays: Params | None = None, kind: str = "parameter") -> FloatingPointError:
         arrays = self._arrays() if arrays is None else arrays
         bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
         found = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
-        return FloatingPointError(f"{where or f'iteration {self.iteration}'}: {what}; {found}")
+        return FloatingPointError(f"iteration {self.iteration}: {what}; {found}")
 
 
 @subnormals_as_zero()

@@ -78,7 +78,6 @@ def timed(
     steps: Mapping[str, Callable[[], object]],
     own: Settings,
     skipped: Mapping[str, str] | None = None,
-    note: str = "",
 ) -> Group:
     """The contenders against the clock, interleaved.
 
@@ -101,7 +100,7 @@ def timed(
             "wall": statistics.median(walls),
             "ratio": statistics.median(against),
         }
-    return group(section, case, MILLISECONDS, reference, contenders, skipped, note)
+    return group(section, case, MILLISECONDS, reference, contenders, skipped)
 
 
 def group(
@@ -111,7 +110,6 @@ def group(
     reference: str,
     contenders: Mapping[str, Any],
     skipped: Mapping[str, str] | None = None,
-    note: str = "",
 ) -> Group:
     """A group from its figures."""
     return {
@@ -121,5 +119,5 @@ def group(
         "reference": reference,
         "contenders": dict(contenders),
         "skipped": dict(skipped or {}),
-        "note": note,
+        "note": "",
     }
