@@ -28,7 +28,8 @@ Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.  Those 
     Corollary 3, U_r and U_c orthogonal: the same of dh_t/dh itself             [ncgru:21] [ncgru:22]
         sharper for mixed gates: eps (H + C) ||U_u|| + sqrt(1 + (1 + eps ||U_r|| H)^2)           [ncgru:cor3]
 
-h is h_{t-1}.  || || is the largest singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
+A step is of x (m,) and h = h_{t-1} (n,); weights of other names or shapes are a ValueError.  || || is the largest
+singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
 
 `BOUNDS` and `of_step` take of an LSTM h_{t-1} and c_{t-1} one after the other, (2n,).
 """
@@ -59,35 +60,7 @@ class Constants(NamedTuple):
 
 
 def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Constants:
-    """The constants of one step.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-    printed : bool
-        The paper's maxima of h and c, without absolute values.
-
-    Returns
-    -------
-    Constants
-        Of the step from h.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:9 to ncgru:12.
-    """
+    """The constants of the step from h = h_{t-1} (n,) on the input x (m,).  printed: maxima without absolute values."""
     v = gru_reset_before.values(cell, w, x, h)
     U_r, U_u, U_c = (norm(w[name]) for name in ("U_r", "U_u", "U_c"))
     largest_h, largest_c = (float(a.max() if printed else abs(a).max()) for a in (h, v.c))
@@ -98,67 +71,13 @@ def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: b
 
 
 def theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Bound:
-    """Theorem 1: alpha + beta ||U_c|| beside the norm of the Jacobian.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-    printed : bool
-        The paper's form, which can be too small.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:8; printed: E-ncgru-01.
-    """
+    """Theorem 1: alpha + beta ||U_c|| beside ||dh_t/dh||.  printed: the paper's form (E-ncgru-01)."""
     k = constants(cell, w, x, h, printed)
     return Bound(k.alpha + k.beta * k.U_c, norm(gru_reset_before.jacobian(cell, w, x, h)))  # [ncgru:8]
 
 
 def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Theorem 1, in most states sharper: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:thm1-tight.
-    """
+    """Theorem 1, in most states sharper: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2."""
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     mu = k.U_c * (k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max()))
     through_u = float((v.u * (1 - v.u) * abs(v.c - h)).max()) * k.U_u
@@ -168,33 +87,7 @@ def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> B
 
 
 def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    """The inequalities of the proof, each with absolute values where the paper leaves them out.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    dict
-        Equation -> its Bound.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:30 to ncgru:45.
-    """
+    """Equation -> its inequality of the proof, each with absolute values where the paper leaves them out."""
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     dr, du = gru_reset_before.dr_dh(w, v.r), gru_reset_before.du_dh(w, v.u)
     dc = gru_reset_before.dc_dh(w, h, v.r, v.slope)
@@ -214,22 +107,7 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
 
 
 def corollary_1(w: Weights) -> tuple[float, float]:
-    """Upper bounds of alpha and beta that hold at every step of a tanh GRU from h_0 = 0, or any |h_0| <= 1.
-
-    Parameters
-    ----------
-    w : dict
-        The weights; U_u and U_r are read.
-
-    Returns
-    -------
-    tuple of float
-        Of alpha, and of beta.
-
-    References
-    ----------
-    ncgru:13.
-    """
+    """Upper bounds of alpha and beta that hold at every step of a tanh GRU from h_0 = 0, or any |h_0| <= 1."""
     return norm(w["U_u"]) / 2 + 1, norm(w["U_r"]) / 4 + 1  # [ncgru:13]
 
 
@@ -239,35 +117,7 @@ def nearness(gate: Vector) -> float:
 
 
 def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Corollary 2, of alpha + beta.
-
-    The uniform bound is taken where all of u, and all of r, are near the same of 0 and 1.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of alpha + beta.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:14, ncgru:15; E-ncgru-04.
-    """
+    """Corollary 2, of alpha + beta; the uniform bound where all of u, and all of r, are near the same of 0 and 1."""
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())

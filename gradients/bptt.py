@@ -103,26 +103,7 @@ def has_step(cell: Cell) -> bool:
 
 
 def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:
-    """The steps of a sequence.
-
-    Parameters
-    ----------
-    step : Callable
-        As of `step_of`.
-    cell : Cell
-        The cell.
-    weights : dict
-        Its weights by their names.
-    x : ndarray, (T, m)
-        The inputs.
-    h0 : ndarray, (N,)
-        The state before the first.
-
-    Returns
-    -------
-    list of Step
-        T of them.
-    """
+    """The T steps of a sequence x (T, m) from the state h0 (N,); step: as of `step_of`."""
     steps, h = [], h0
     for x_t in x:
         steps.append(step(cell, weights, x_t, h))
@@ -139,26 +120,7 @@ def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
 
 
 def by_jacobians(steps: Sequence[Step], weights: Weights, dh: Matrix) -> Gradients:
-    """Gradients of a loss of all states.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        As of `run`.
-    weights : dict
-        The weights by their names; of these, the shapes are read.
-    dh : ndarray, (T, N)
-        The loss's own derivatives by h_1 .. h_T.
-
-    Returns
-    -------
-    Gradients
-        By the states and by the weights.
-
-    References
-    ----------
-    bp:bptt/g, bp:bptt/sum.
-    """
+    """Gradients of a loss of all states from its own derivatives dh (T, N) by h_1 .. h_T."""
     dweights = {name: np.zeros_like(value) for name, value in weights.items()}
     g = np.zeros(dh.shape[1:], dh.dtype)
     history = []

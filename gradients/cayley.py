@@ -29,29 +29,7 @@ def transform(A: Matrix, D: Matrix) -> Matrix:
 
 
 def inverse_transform(U: Matrix, D: Matrix) -> Matrix:
-    """A from an orthogonal U.
-
-    Parameters
-    ----------
-    U : ndarray, (n, n)
-        Orthogonal.
-    D : ndarray, (n,)
-        The diagonal of ones and minus ones.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        A.
-
-    Raises
-    ------
-    LinAlgError
-        If U D has the eigenvalue -1: no A gives that U (E-ncgru-07).
-
-    References
-    ----------
-    ncgru:2-inv.
-    """
+    """A (n, n) from an orthogonal U, with D (n,); LinAlgError if U D has the eigenvalue -1 (E-ncgru-07)."""
     I = np.eye(len(U))
     return np.linalg.solve((I + U * D).T, (I - U * D).T).T  # [ncgru:2-inv]
 

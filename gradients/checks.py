@@ -101,29 +101,15 @@ Errors = dict[str, float]
 
 
 class Result(NamedTuple):
-    """Largest relative errors of one subject; None where a comparison does not apply.
-
-    Attributes
-    ----------
-    subject : str
-        What was checked.
-    differences, fused, autograd : float or None
-        Of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle.
-    allowed : float
-        Between two analytic forms.
-    errors : mapping
-        What a comparison is with -> the error of each gradient, by its name, relative to `scale`.
-    scale : str
-        What an error by differences is relative to.
-    """
+    """Largest relative errors of one subject; None where a comparison does not apply."""
 
     subject: str
-    differences: float
+    differences: float  # of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle
     fused: float | None
     autograd: float | None
-    allowed: float = TOLERANCE_ANALYTIC
-    errors: Mapping[str, Errors] = {}
-    scale: str = "its largest entry"
+    allowed: float = TOLERANCE_ANALYTIC  # between two analytic forms
+    errors: Mapping[str, Errors] = {}  # what a comparison is with -> the error of each gradient, by its name
+    scale: str = "its largest entry"  # what an error by differences is relative to
 
     @property
     def passed(self) -> bool:
@@ -229,12 +215,7 @@ def check_cell(
 
 
 def check_parametrization(
-    name: str,
-    n: int,
-    complex: bool,
-    rng: np.random.Generator,
-    oracle: Oracle | None = None,
-    device: str = "cpu",
+    name: str, n: int, complex: bool, rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu"
 ) -> Result:
     """A parametrization, by its name: the pullback of Re sum(dU^* U) at a generic point, all free entries."""
     problem = random_map_problem(by_name(name, n, complex), n, rng)

@@ -19,22 +19,7 @@ from ortho_ref.cells import Elman
 
 
 def real_pairs(M: Matrix) -> Matrix:
-    """A complex matrix as the real one that acts on (Re, Im).
-
-    Parameters
-    ----------
-    M : ndarray, (n, m) or (n,)
-        A matrix, or a vector.
-
-    Returns
-    -------
-    ndarray, (2n, 2m) or (2n,)
-        Of a vector, its real part and then its imaginary part.
-
-    References
-    ----------
-    urnn:7.
-    """
+    """A complex matrix (n, m) as the real one (2n, 2m) that acts on (Re, Im); of a vector (n,) these, (2n,)."""
     if M.ndim == 1:
         return np.concatenate([M.real, M.imag])
     return np.block([[M.real, -M.imag], [M.imag, M.real]])  # [urnn:7]

@@ -44,29 +44,9 @@ def bound(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Bound:
 
 
 def printed_gradients(cell: FastRNN, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> tuple[Matrix, Matrix]:
-    """The gradients of a loss of h_T as printed; Phi with its bias added before, as there.
+    """dU and dW of a loss of h_T as printed, from x (T, m), h0 and dh_T = dL/dh_T (n,).
 
-    Parameters
-    ----------
-    cell : FastRNN
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (T, m)
-        The inputs.
-    h0, dh_T : ndarray, (n,)
-        The first state, and dL/dh_T.
-
-    Returns
-    -------
-    dU : ndarray, (n, n)
-        dL/dU.
-    dW : ndarray, (n, m)
-        dL/dW.
-
-    References
-    ----------
-    sgornn:25, sgornn:26.
+    Phi has its bias added before, as there.
     """
     alpha, beta = (float(gate) for gate in cell.gates(w))
     phi = activation(cell.activation)

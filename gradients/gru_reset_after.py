@@ -48,33 +48,7 @@ def values(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Values:
 
 
 def jacobian(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Matrix:
-    """The derivative of the state by the state before.
-
-    Parameters
-    ----------
-    cell : GRUResetAfter
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    goru:jac/h.
-    """
+    """dh_t/dh_{t-1} (n, n)."""
     v = values(cell, w, x, h)
     nothing = np.zeros_like(w["U_h"])
     dr = np.diag(v.r * (1 - v.r)) @ w["U_r"] if cell.reset_gate else nothing  # [goru:jac/gates]

@@ -66,29 +66,7 @@ def jacobian(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Matrix:
 
 
 def step(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Step
-        Of n numbers.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """One step for `bptt`."""
     v = values(cell, w, x, h)
     of_u = np.diag((v.c - h) * v.u * (1 - v.u))
     of_c = np.diag(v.u * v.slope)

@@ -25,24 +25,12 @@ DIRECTIONS = 3
 
 
 class Line(NamedTuple):
-    """What one line of step_backward gives.
+    """What one line of step_backward gives."""
 
-    Attributes
-    ----------
-    number : int
-        In its file; of a name that is given in several lines the last.
-    text : str
-        The line.
-    name : str
-        "da".
-    error : float or None
-        Of d<name> along random directions, relative to the largest; None where step_forward has no such name.
-    """
-
-    number: int
+    number: int  # in its file; of a name that is given in several lines the last
     text: str
-    name: str
-    error: float | None
+    name: str  # "da"
+    error: float | None  # of d<name> along random directions, by the largest; None where step_forward has no such name
 
     @property
     def wrong(self) -> bool:

@@ -14,17 +14,7 @@ from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 @dataclass(frozen=True)
 class MapProblem:
-    """A parametrization at a point, and the scalar loss Re sum(dU^* U).
-
-    Parameters
-    ----------
-    p : Parametrization
-        The parametrization.
-    params, buffers : dict
-        The point, and what it carries there.
-    dU : array, (n, n)
-        dL/dU.
-    """
+    """A parametrization at a point, and the scalar loss Re sum(dU^* U), dU (n, n)."""
 
     p: Parametrization
     params: Params

@@ -23,20 +23,8 @@ MARGIN = 1e-3
 class Problem:
     """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
-    As a point for `ortho_ref.finite_differences` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    weights : dict
-        Its weights by their names.
-    x : array, (T, B, m) or (T, B)
-        Vectors or tokens.
-    h0, dh_T : State
-        First state, and upstream of the last; (B, n) each.
-    dh : array, (T, B, n)
-        Upstream of every step.
+    x is (T, B, m), or tokens (T, B); h0 and dh_T are states, (B, n) each; dh is (T, B, n).  As a point for
+    `ortho_ref.finite_differences` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
     """
 
     cell: Cell
@@ -170,32 +158,9 @@ def random_problem(
     tokens: bool = False,
     scale: float = 1.0,
 ) -> Problem:
-    """A problem off the kinks by `MARGIN`, redrawn until it is.
+    """A problem off the kinks by `MARGIN`, redrawn until it is; ValueError if none of 200 draws is.
 
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    T, B, m, n : int
-        Steps, sequences, inputs (or size of the vocabulary), hidden size.
-    dtype : type
-        np.float64 or np.float32.
-    tokens : bool
-        Tokens as input.
-    scale : float
-        The size of the weights is this by sqrt(n).
-
-    Returns
-    -------
-    Problem
-        Weights, biases, h0 and upstream at random.
-
-    Raises
-    ------
-    ValueError
-        If none of 200 draws is off the kinks.
+    scale: the size of the weights is this by sqrt(n).
     """
     for _ in range(200):
 
@@ -221,32 +186,15 @@ def random_problem(
 
 
 def largest_error(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
-    """The largest relative error over gradients of the same names.
-
-    The floor is a thousandth of the largest entry of all.
-
-    Parameters
-    ----------
-    ours, theirs : mapping
-        Gradients by their names; errors are relative to theirs.
-
-    Returns
-    -------
-    error : float
-        The largest.
-    name : str
-        Its tensor.
-
-    Raises
-    ------
-    ValueError
-        If the names or the shapes differ.
-    """
+    """The largest of `errors_by_name`, and its name."""
     return max((error, name) for name, error in errors_by_name(ours, theirs).items())
 
 
 def errors_by_name(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, float]:
-    """Relative errors of gradients, by their names; the floor is a thousandth of the largest entry of all."""
+    """Relative errors of gradients, by their names; the floor is a thousandth of the largest entry of all.
+
+    ValueError if the names or the shapes differ.
+    """
     if set(ours) != set(theirs):
         raise ValueError(f"gradients of {sorted(ours)} and of {sorted(theirs)}")
     floor = 1e-3 * max(float(np.abs(to_host(value)).max(initial=0)) for value in theirs.values())

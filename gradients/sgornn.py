@@ -31,58 +31,12 @@ from ortho_ref.cells import FastRNN
 
 
 def generalization_gap(C: float, alpha: float, T: int, M: int, B: float, delta: float) -> float:
-    """The right-hand side of Theorem 1 without the empirical loss.
-
-    It supposes |beta| + 2 alpha <= 1 (E-sgornn-04).
-
-    Parameters
-    ----------
-    C : float
-        R_x R_W R_v.
-    alpha : float
-        The gate.
-    T, M : int
-        Steps, samples.
-    B : float
-        The largest loss.
-    delta : float
-        The probability that the gap is larger.
-
-    Returns
-    -------
-    float
-        The bound of the gap.
-
-    References
-    ----------
-    sgornn:thm1.
-    """
+    """The right-hand side of Theorem 1 without the empirical loss; it supposes |beta| + 2 alpha <= 1 (E-sgornn-04)."""
     return 4 * C * alpha * T / math.sqrt(M) + 3 * B * math.sqrt(math.log(2 / delta) / (2 * M))  # [sgornn:thm1]
 
 
 def rademacher(alpha: float, beta: float, T: int, R_W: float, R_x: float, M: int) -> list[float]:
-    """The recursion's bounds of R_0 .. R_T.
-
-    Parameters
-    ----------
-    alpha, beta : float
-        The gates.
-    T : int
-        Steps.
-    R_W, R_x : float
-        Bounds of ||W||_F and |x_t|.
-    M : int
-        Samples.
-
-    Returns
-    -------
-    list of float
-        T + 1 of them.
-
-    References
-    ----------
-    sgornn:21.
-    """
+    """The recursion's bounds of R_0 .. R_T, where ||W||_F <= R_W and |x_t| <= R_x, of M samples."""
     kappa, bounds = beta + 2 * alpha, [0.0]
     for _ in range(T):
         bounds.append(kappa * bounds[-1] + 2 * alpha * R_W * R_x / math.sqrt(M))  # [sgornn:21]
@@ -90,22 +44,7 @@ def rademacher(alpha: float, beta: float, T: int, R_W: float, R_x: float, M: int
 
 
 def rademacher_closed(alpha: float, beta: float, T: int, R_W: float, R_x: float, M: int) -> float:
-    """The recursion's end in closed form.
-
-    Parameters
-    ----------
-    alpha, beta, T, R_W, R_x, M
-        As of `rademacher`.
-
-    Returns
-    -------
-    float
-        The bound of R_T.
-
-    References
-    ----------
-    sgornn:22.
-    """
+    """The recursion's end in closed form."""
     kappa = beta + 2 * alpha
     steps = T if kappa == 1 else (1 - kappa**T) / (1 - kappa)
     return 2 * alpha * steps * R_W * R_x / math.sqrt(M)  # [sgornn:22]
@@ -137,60 +76,16 @@ def state_bound(alpha: float, t: int, R_W: float, R_x: float) -> float:
 
 
 def fastrnn_condition(U: Matrix, R_U: float, D: float, T: int) -> float:
-    """The largest alpha of FastRNN's condition.
-
-    Parameters
-    ----------
-    U : ndarray, (n, n)
-        The recurrent weight.
-    R_U : float
-        A bound of ||U||_F.
-    D : float
-        A constant of the activation.
-    T : int
-        Steps.
-
-    Returns
-    -------
-    float
-        A denominator of 0, as for an orthogonal U, sets no limit.
-
-    References
-    ----------
-    sgornn:4.
-    """
+    """The largest alpha of FastRNN's condition, where ||U||_F <= R_U; a denominator of 0 sets no limit."""
     size = float(np.linalg.norm(U, 2))
     denominators = (4 * T * abs(D * size - 1), 4 * T * R_U, T * abs(size - 1))
     return min(math.inf if d < 1e-12 else 1 / d for d in denominators)  # [sgornn:4]
 
 
 def of_network(cell: FastRNN, w: Weights, x: Matrix, v: Vector) -> dict[str, Bound]:
-    """The bounds on a network at hand, with h_0 = 0 and L = v^T h_T.
+    """Bounds of |h_T| ("h_T"), max |dL/dW| ("W") and ||dL/dU||_2 ("U") of a network, h_0 = 0 and L = v^T h_T.
 
-    Parameters
-    ----------
-    cell : FastRNN
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (T, m)
-        The inputs.
-    v : ndarray, (n,)
-        The readout.
-
-    Returns
-    -------
-    dict
-        Bounds of |h_T| ("h_T"), max |dL/dW| ("W") and ||dL/dU||_2 ("U").
-
-    Raises
-    ------
-    ValueError
-        Unless its Phi is relu, b is 0, and alpha + |beta| <= 1: of other networks the theorems do not speak.
-
-    References
-    ----------
-    sgornn:8, sgornn:31b, sgornn:cor1/tight.
+    x is (T, m).  ValueError unless its Phi is relu, b is 0, and alpha + |beta| <= 1: the theorems are of these alone.
     """
     alpha, beta = (float(gate) for gate in cell.gates(w))
     if cell.activation != "relu" or np.any(w["b"]) or alpha + abs(beta) > 1:

@@ -48,33 +48,7 @@ def modrelu_norm(z: Vector, b: Vector) -> float:
 
 
 def propagate(cell: Elman, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> Propagation:
-    """Back through time from dL/dh_T, with the bound beside it.
-
-    Parameters
-    ----------
-    cell : Elman
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (T, m)
-        The inputs.
-    h0, dh_T : ndarray, (n,)
-        First state and dL/dh_T; complex for a complex cell.
-
-    Returns
-    -------
-    Propagation
-        For every step.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes of weights and inputs.
-
-    References
-    ----------
-    urnn:2, urnn:3, urnn:4, urnn:3-tau.
-    """
+    """Back through time from dh_T = dL/dh_T (n,), with the bound beside it; both states complex for a complex cell."""
     h = elman.real_pairs(h0) if cell.complex else h0
     g = elman.real_pairs(dh_T) if cell.complex else dh_T
     steps = bptt.run(elman.step, cell, w, x, h)

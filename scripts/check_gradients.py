@@ -77,8 +77,7 @@ def main(
     if own is not None and not rows[0].passed and (wrong := first_wrong(random_problem(own, rng), rng)):
         give(str(wrong))
     if by_autograd is None and own is None:
-        message = "torch is not installed: no comparison with autograd (pip install --group crosscheck)"
-        give(message)
+        give("torch is not installed: no comparison with autograd (pip install --group crosscheck)")
     if not all(row.passed for row in rows):
         raise typer.Exit(1)
 

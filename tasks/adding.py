@@ -57,23 +57,10 @@ def _skip(rng: np.random.Generator, count: int) -> None:
 
 @dataclass(frozen=True)
 class Adding(Generated):
-    """Add the two marked values of a sequence.
+    """Add the two marked values of a sequence; ValueError for a number that is not allowed."""
 
-    Parameters
-    ----------
-    length : int
-        T, at least 2.
-    training_set : int, optional
-        Sequences to train on; None for fresh ones each time.
-
-    Raises
-    ------
-    ValueError
-        For a number that is not allowed.
-    """
-
-    length: int = 200
-    training_set: int | None = 100_000
+    length: int = 200  # T, at least 2
+    training_set: int | None = 100_000  # sequences to train on; None for fresh ones each time
 
     name: ClassVar[str] = "adding"
     input: ClassVar[Vectors] = Vectors(2)

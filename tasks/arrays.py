@@ -52,42 +52,18 @@ class Sequences(NamedTuple):
 class FileArrays(Arrays):
     """Learn y from x, of a file; docs/own-data.md.
 
-    Parameters
-    ----------
-    data : Path or str
-        The file, .csv, .parquet or .npz, or a folder of .npy.
-    share : float, optional
-        How much of the sequences, or of the windows, is held out; SHARE unless given.
-    held_out : Path or str, optional
-        In place of a share: a file of the same kind, with the same columns, that is held out.
-    sequence, target : str, optional
-        Of a table: the columns that name each row's sequence, and what is to be learned.
-    target_is : str, optional
-        Of a table: classes or numbers.  Unless given a text is a class, and so are integers, up to MOST_CLASSES of
-        them.
-    length : int, optional
-        Of a table: steps of a window of one series; LENGTH unless given.
-    scale : str
-        standard, or none: numbers as they are.
+    data: .csv, .parquet or .npz, or a folder of .npy.  scale: standard, or none.
+    share: how much of the sequences, or of the windows, is held out; SHARE unless given.
+    held_out: in place of a share, a file of the same kind and columns.
+    sequence, target: of a table, the columns that name each row's sequence, and what is to be learned.
+    target_is: of a table, classes or numbers; unless given a text is a class, and so are up to MOST_CLASSES integers.
+    length: of a table, steps of a window of one series; LENGTH unless given.
 
-    Attributes
-    ----------
-    labels : list of str or None
-        Of the classes, where the file names them.
-    names : list of str or None
-        Of y's columns, likewise.
-    ids : list of str or None
-        Of the held-out sequences, as the table names them, in the order of the evaluation.
-    notes : tuple of str
-        What was inferred, and what the baseline is.
+    labels, names, ids: of the classes, of y's columns, and of the held-out sequences in the order of the evaluation,
+    where the file has them.  notes: what was inferred, and what the baseline is.
 
-    Raises
-    ------
-    OSError
-        A file cannot be read.
-    ValueError
-        It is not what it should be, or an option has no such value; the message has the line and the column.  Or it is
-        .parquet, and pyarrow is not installed.
+    OSError where a file cannot be read.  ValueError, with the line and the column, where it is not what it should be,
+    or an option has no such value; and for .parquet without pyarrow.
     """
 
     name: str = "arrays"
@@ -396,13 +372,7 @@ def _windows(data: Path, x: np.ndarray, y: np.ndarray, following: bool, length: 
 
 
 def _sequences(
-    data: Path,
-    x: np.ndarray,
-    y: np.ndarray,
-    names: list[str],
-    column: str,
-    following: bool,
-    like: Sequences | None,
+    data: Path, x: np.ndarray, y: np.ndarray, names: list[str], column: str, following: bool, like: Sequences | None
 ) -> dict[str, np.ndarray]:
     """Those that a column names, in the order of their first rows; rows of one stand together."""
     begins = [i for i in range(len(names)) if i == 0 or names[i] != names[i - 1]]

@@ -62,10 +62,7 @@ class Questions(NamedTuple):
         places = {word: i for i, word in enumerate(vocabulary)}
         new = np.array([places[word] for word in self.words], np.intp)
         return self._replace(
-            words=vocabulary,
-            statements=new[self.statements],
-            asked=new[self.asked],
-            answers=new[self.answers],
+            words=vocabulary, statements=new[self.statements], asked=new[self.asked], answers=new[self.answers]
         )
 
 
@@ -154,34 +151,10 @@ def _is_number(text: str, least: int, most: int) -> bool:
 
 
 class Babi(Examples):
-    """Answer a question about a story.
+    """Answer a question about a story; options and errors as of `Stretches`, parts being of each task.
 
-    Parameters
-    ----------
-    data : Path or str, optional
-        The folder of the files, or the one that the archive unpacks to; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train or test, or a stretch of it, train:0-8000; of each task.
-    qa : str
-        1 to 20, or joint: all of them.
-    join : str
-        once or steps: how a `Reader` puts story and question together.
-    other_data : bool
-        Whether there may be more or fewer questions than were published.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-    vocabulary : list of str
-        Words and answers, in order; tokens and classes name them.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    qa: 1 to 20, or joint, all of them.  join: once or steps, how a `Reader` puts story and question together.
+    vocabulary: words and answers, in order, which tokens and classes name.
     """
 
     name: ClassVar[str] = "babi"

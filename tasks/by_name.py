@@ -99,28 +99,10 @@ GENERATED = tuple(n for n, entry in TASKS.items() if isinstance(entry.make, type
 
 
 def make(name: str, **options: Any) -> Task:
-    """The task called `name`.
+    """The task called `name`, with its own defaults for what is not given; None is as good as not given.
 
-    Parameters
-    ----------
-    name
-        One of NAMES.
-    **options
-        Its options of a run, as in `options_of`; None is as good as not given.
-
-    Returns
-    -------
-    Task
-        With its own defaults for what is not given.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none, and for values that the task refuses.
-    TypeError
-        For an option that the task does not have, and for want of one that it needs.
-    OSError
-        Where its data cannot be read.
+    options: as in `options_of`.  ValueError for a name that is none, and for values that the task refuses; TypeError
+    for an option that the task does not have, and for want of one that it needs; OSError where its data cannot be read.
     """
     allowed = options_of(name)
     given = {option: value for option, value in options.items() if value is not None}

@@ -27,20 +27,7 @@ LAYOUTS = ("A", "B", "C")
 
 @dataclass(frozen=True)
 class Copying(Generated):
-    """Recall ten symbols `length` steps after they were shown.
-
-    Parameters
-    ----------
-    length : int
-        T.
-    layout : str
-        A, B or C, as above.
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    """
+    """Recall ten symbols `length` = T steps after they were shown; layout: as above."""
 
     length: int = 1000
     layout: str = "A"

@@ -37,20 +37,7 @@ _ONE_HOT = np.eye(DATA + 2, DATA + 1, dtype=np.float32)
 
 @dataclass(frozen=True)
 class Denoise(Generated):
-    """Recall ten symbols that are scattered over `length` + 9 steps of noise.
-
-    Parameters
-    ----------
-    length : int
-        T.
-    form : str
-        paper, released, places or marker, as above.
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    """
+    """Recall ten symbols that are scattered over `length` + 9 = T + 9 steps of noise; form: as above."""
 
     length: int = 200
     form: str = "paper"

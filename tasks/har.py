@@ -48,32 +48,9 @@ def numbers(data: bytes, where: str) -> np.ndarray:
 
 
 class Har(Stretches):
-    """Tell an activity from the signals of a phone.
+    """Tell an activity from the signals of a phone, of 2 classes or 6; options and errors as of `Stretches`.
 
-    Parameters
-    ----------
-    data : Path or str, optional
-        The folder, in the set's own layout; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train or test, or a stretch of it, train:0-6000.
-    classes : int
-        2 or 6, as above.
-    other_data : bool
-        Whether there may be more or fewer windows than were published.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-    mean, deviation : ndarray, (9,)
-        Of each channel, where it is trained on.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    mean, deviation (9,): of each channel, where it is trained on.
     """
 
     SET: ClassVar[DataSet] = HAR

@@ -44,32 +44,10 @@ def read_idx(data: bytes, magic: int, where: str) -> np.ndarray:
 
 
 class Mnist(Stretches):
-    """Tell a digit from its pixels, one a step.
+    """Tell a digit from its pixels, one a step; options and errors as of `Stretches`.
 
-    Parameters
-    ----------
-    data : Path or str, optional
-        The folder of the files; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train or test, or a stretch of it, train:5000-60000.
-    rows : str
-        top or bottom: which row comes first.
-    other_data : bool
-        Whether the files may be others than were published.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-    order : ndarray, (784,)
-        The pixel, counted row by row from the top left, at each step.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    rows: top or bottom, which row comes first.  order (784,): the pixel, counted row by row from the top left, at each
+    step.
     """
 
     SET: ClassVar[DataSet] = MNIST

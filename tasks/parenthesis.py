@@ -54,20 +54,7 @@ def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Parenthesis(Generated):
-    """Count open parentheses by type.
-
-    Parameters
-    ----------
-    length : int
-        T.
-    form : str
-        paper or released, as above.
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    """
+    """Count open parentheses by type, over `length` = T steps; form: as above."""
 
     length: int = 100
     form: str = "paper"

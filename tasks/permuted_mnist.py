@@ -41,26 +41,7 @@ PERMUTATIONS: dict[str, Callable[[int], np.ndarray]] = {
 
 
 class PermutedMnist(Mnist):
-    """Tell a digit from its pixels, one a step, in a random order that is always the same.
-
-    Parameters
-    ----------
-    data : Path or str, optional
-        The folder of the files; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train or test, or a stretch of it, train:5000-60000.
-    permutation : str
-        full-urnn, eunn, vprnn or urnn, as above.
-    other_data : bool
-        Whether the files may be others than were published.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
-    """
+    """Tell a digit from its pixels, one a step, in a random order that is always the same, named as above."""
 
     name: ClassVar[str] = "permuted-mnist"
 

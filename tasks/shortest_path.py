@@ -138,23 +138,10 @@ def _below(probabilities: list[Fraction]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ShortestPath(Generated):
-    """Find the shortest path between two nodes of a graph.
+    """Find the shortest path between two nodes of a graph; ValueError for a value that is not allowed."""
 
-    Parameters
-    ----------
-    training_set : int, optional
-        Sequences to train on; None for fresh ones each time.
-    eval_part : str
-        What is held out: valid, 50 sequences, or test, 1,000.
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    """
-
-    training_set: int | None = 950
-    eval_part: str = "valid"
+    training_set: int | None = 950  # sequences to train on; None for fresh ones each time
+    eval_part: str = "valid"  # what is held out: valid, 50 sequences, or test, 1,000
 
     name: ClassVar[str] = "shortest-path"
     input: ClassVar[Tokens] = Tokens(NODES + 4)

@@ -65,29 +65,10 @@ def _powers(samples: np.ndarray) -> np.ndarray:
 
 
 class Speech(Examples):
-    """Predict the next frame of an utterance's spectrum.
+    """Predict the next frame of an utterance's spectrum; data and errors as of `Stretches`, form as above.
 
-    Parameters
-    ----------
-    data : Path or str, optional
-        A folder of recordings; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: a part of `tasks.utterances`, or a stretch of one, train:0-2400; what
-        is held out unless given is valid where there is such a part, else test.
-    form : str
-        paper or released, as above.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-
-    Raises
-    ------
-    OSError
-        There is no such folder, or a file cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    Parts are those of `tasks.utterances`, or a stretch of one, train:0-2400; what is held out unless given is valid
+    where there is such a part, else test.
     """
 
     name: ClassVar[str] = "speech"

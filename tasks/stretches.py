@@ -16,26 +16,10 @@ from tasks.sets import DataSet
 class Stretches(Examples):
     """A task on a data set whose parts, train and test, are examples with labels.
 
-    Parameters
-    ----------
-    data : Path or str, optional
-        The set's folder, in its own layout; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train or test, or a stretch of it, train:5000-60000.
-    other_data : bool
-        Whether the files may be others than were published.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    data: the set's folder, in its own layout; None: that of the cache; then, as an attribute, what was read.
+    train_part, eval_part: what is trained on and what is held out, train or test, or a stretch of it, train:5000-60000.
+    other_data: whether the files may be others than were published.  OSError: a file is not there, or cannot be read;
+    ValueError: one is not what it should be, or an option has no such value.
     """
 
     SET: ClassVar[DataSet]

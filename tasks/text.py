@@ -59,36 +59,11 @@ class _Pieces:
 
 
 class Text(Windows):
-    """Predict the next character of a text, in windows.
+    """Predict the next character of a text in UTF-8, in windows; length and windows as of `Windows`.
 
-    The alphabet is every character of the whole file, in code-point order.
-
-    Parameters
-    ----------
-    data : Path or str
-        The text, in UTF-8.
-    length : int
-        Steps of a window.
-    windows : str
-        fixed, or random: of lengths about that (`tasks.window_lengths`), the last of a pass what is left.
-
-    Attributes
-    ----------
-    data : Named
-        The SHA-256 of the file's bytes.
-    alphabet : ndarray
-        Code points, by token.
-    training, held_out : ndarray
-        Tokens of the two parts.
-    notes : tuple of str
-        What is in the file that may not be meant.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not UTF-8 text, or too short.
+    The alphabet, code points by token, is every character of the whole file, in code-point order; training and held_out
+    are tokens; data is the SHA-256 of the file's bytes, notes what is in it that may not be meant.  OSError if the file
+    cannot be read; ValueError if it is not UTF-8 text, or too short.
     """
 
     name: ClassVar[str] = "text"

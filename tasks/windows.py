@@ -4,6 +4,9 @@
              on from window to window, and starts afresh with each pass.
     zero     Training: the windows of the text in a new order each pass; every window starts from the zero state.
 
+Random windows, so that no token always stands at an edge, are AWD-LSTM's: with probability 0.95 about the length T
+asked for, else about T / 2; about: normal, of deviation 5, rounded down, and 5 at least.
+
 Target: the next token.  Evaluation drops nothing: every token but the first is predicted once, in columns whose last
 is filled up with what a mask leaves out, or in windows from the zero state, of which the last is short.
 """
@@ -22,9 +25,10 @@ from ortho_ref.training.task import Batch, Named, Tokens, check_choice, check_in
 from tasks.files import Folder, text_of
 from tasks.parts import copy_without_baseline, part_of
 from tasks.sets import DataSet
-from tasks.window_lengths import check_form, random_length
 
-STATES = ("carried", "zero")
+STATES, FORMS = ("carried", "zero"), ("fixed", "random")
+#: Of random windows: how often they are half as long, the deviation of their lengths, and the least.
+HALVED, DEVIATION, SHORTEST = 0.05, 5.0, 5
 #: Columns of an evaluation whose state is carried; windows at a time of one whose state is not.
 COLUMNS, CHUNK = 32, 32
 #: Tokens that are counted at a time, and the largest table of counts.
@@ -32,27 +36,11 @@ _COUNTED, _TABLE = 1 << 20, 1 << 22
 
 
 class Windows:
-    """Predict the next token of a text, in windows.
+    """Predict the next token of a text, in windows of `length` steps, from tokens of any integer dtype.
 
-    Parameters
-    ----------
-    training, held_out : ndarray
-        Tokens of the two parts, of any integer dtype.
-    vocabulary : int
-        Kinds of tokens.
-    length : int
-        Steps of a window.
-    state : str
-        carried or zero, as above.
-    windows : str
-        fixed, or random: of lengths about that (`tasks.window_lengths`), the last of a pass what is left.
-    where, unit : str
-        What the text is and its tokens are, for errors.
-
-    Raises
-    ------
-    ValueError
-        For an option that has no such value.
+    state: carried or zero, as above.  windows: fixed, or random: of lengths about that, the last of a pass what is
+    left. where, unit: what the text is and its tokens are, for errors.  ValueError for an option that has no such
+    value.
     """
 
     loss: ClassVar[str] = "cross_entropy"
@@ -71,7 +59,7 @@ class Windows:
     ) -> None:
         check_integer("length", length)
         check_choice("state", state, STATES)
-        check_form(windows)
+        check_choice("windows", windows, FORMS)
         if (state, windows) == ("zero", "random"):
             raise ValueError("windows is 'random', but state is 'zero'; allowed: random windows of a carried state")
         self.windows = windows
@@ -122,6 +110,12 @@ class Windows:
             yield _batch(self.held_out, begins + steps, carries_state=start > 0)
 
 
+def random_length(rng: np.random.Generator, length: int) -> int:
+    """The length of the next window about T; a run that goes on draws the same lengths again."""
+    about = length / 2 if rng.random() < HALVED else length
+    return max(SHORTEST, int(rng.normal(about, DEVIATION)))
+
+
 def _batch(tokens: np.ndarray, places: np.ndarray, carries_state: bool = False) -> Batch:
     """The batch that reads the tokens at these places; those behind which there is none are masked."""
     there = places < len(tokens) - 1
@@ -158,40 +152,11 @@ def _pairs(tokens: np.ndarray, vocabulary: int) -> tuple[np.ndarray, np.ndarray]
 
 
 class SplitText(Windows, ABC):
-    """A text of a data set, in parts: what is trained on and what is held out are whole parts.
+    """A text of a data set: what is trained on and what is held out are whole parts, train, valid or test.
 
-    The vocabulary is of the two parts that are given, in code-point order.
-
-    Parameters
-    ----------
-    data : Path or str, optional
-        Its folder; None: that of the cache.
-    train_part, eval_part : str
-        What is trained on and what is held out: train, valid or test.
-    length : int
-        Steps of a window; 70 are AWD-LSTM's.
-    state : str
-        carried or zero, as above.
-    windows : str
-        fixed, or random: of lengths about that (`tasks.window_lengths`), the last of a pass what is left.
-    other_data : bool
-        Whether the files may be others than were published.
-
-    Attributes
-    ----------
-    data : Named
-        What was read.
-    vocabulary : list of str
-        By token.
-    notes : tuple of str
-        What is in the files that may not be meant.
-
-    Raises
-    ------
-    OSError
-        A file is not there, or cannot be read.
-    ValueError
-        A file is not what it should be, or an option has no such value.
+    The vocabulary, by token, is of the two parts that are given, in code-point order.  length (70 are AWD-LSTM's),
+    state and windows as of `Windows`; data, other_data and errors as of `stretches.Stretches`.  notes: what is in the
+    files that may not be meant.
     """
 
     SET: ClassVar[DataSet]

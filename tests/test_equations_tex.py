@@ -1,14 +1,48 @@
-"""The TeX of equations, derivations and theorems is one that a program renders and that Markdown leaves alone."""
+"""The TeX of equations, derivations and theorems is one that a program renders and that Markdown leaves alone.
 
+A page is read by Markdown first, by TeX second: $...$ within a line, $$ ... $$ between lines.  In a row of a table a
+bar would end the cell, and a backslash before a sign of punctuation would be taken away.
+"""
+
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-
-from scripts.maintain.equations.tex import Formula, formulas, problems
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = [*sorted(ROOT.glob("docs/derivations/*.md")), *sorted(ROOT.glob("docs/theorems/*-*.md"))]
 PAGES = ["docs/equations.md", *(str(path.relative_to(ROOT)) for path in FOLDERS)]
+
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+INLINE = re.compile(r"\$([^$\n]+)\$")
+
+
+class Formula(NamedTuple):
+    """One formula of a page."""
+
+    tex: str
+    block: bool  # whether it stands between lines
+
+
+def formulas(page: str) -> list[Formula]:
+    """The formulas of a page: those between lines first, then those within one, each in its order."""
+    page = CODE.sub("", page)
+    blocks = [Formula(tex.strip(), True) for tex in BLOCK.findall(page)]
+    return blocks + [Formula(tex, False) for tex in INLINE.findall(BLOCK.sub("", page))]
+
+
+def problems(page: str) -> list[str]:
+    """One line for each dollar that ends nothing, and each formula that Markdown would change before TeX sees it."""
+    rest = INLINE.sub("", BLOCK.sub("", CODE.sub("", page)))
+    found = [f"a dollar that ends nothing: {line}" for line in rest.splitlines() if "$" in line]
+    for tex, block in formulas(page):
+        if re.search(r"\\[^A-Za-z\s]", tex):
+            found.append(f"a backslash that Markdown takes away: {tex}")
+        if "|" in tex and not block:
+            found.append(f"a bar, which ends the cell of a table: {tex}")
+    return found
 
 
 def rendered(formula):

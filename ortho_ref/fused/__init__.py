@@ -54,62 +54,14 @@ def form_of(cell: Cell) -> ModuleType:
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `scan.forward`.
-
-    Parameters
-    ----------
-    cell : Cell
-        Which recurrence.
-    weights : Weights
-        Its dense weights.
-    x : Array (T, B, m), or integer tokens (T, B)
-        The sequence.
-    h0 : State, optional
-        (B, n), for LSTM a pair; zeros if None.
-
-    Returns
-    -------
-    h : State
-        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
-    tape : object
-        For `backward`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `scan.forward`.
-    """
+    """As `scan.forward`: states (T+1, B, n), entry 0 being h0, and the tape for `backward`."""
     check_forward(cell, weights, x, h0)
     states: tuple[State, Any] = form_of(cell).unroll(cell, weights, x, h0)
     return states
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `scan.backward`. The tape is not changed and may be used again.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    weights : Weights
-        As given to `forward`.
-    tape : object
-        What `forward` returned.
-    dh : Array (T, B, n)
-        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
-    dh_T : State, optional
-        A further gradient with respect to the last state, as a state; None is 0.
-
-    Returns
-    -------
-    SequenceGradients
-        Of the weights, of x and of h0.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `scan.backward`.
-    """
+    """As `scan.backward`, from the tape of `forward`, which is not changed and may be used again."""
     check_backward(cell, weights, tape, Tape if has_form(cell) else scan.Tape, dh, dh_T)
     gradients: SequenceGradients = form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
     return gradients

@@ -60,12 +60,7 @@ def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
 
 
 def unroll_back(
-    cell: Elman,
-    weights: Weights,
-    tape: Tape,
-    dh: Array,
-    dh_T: Array | None = None,
-    loops: ModuleType | None = None,
+    cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None, loops: ModuleType | None = None
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     xp = xp_of(dh, dh_T, *weights.values())

@@ -55,12 +55,7 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha:
 
 
 def unroll_back(
-    cell: FastRNN,
-    weights: Weights,
-    tape: Tape,
-    dh: Array,
-    dh_T: Array | None = None,
-    loops: ModuleType = device,
+    cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None, loops: ModuleType = device
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())

@@ -78,12 +78,7 @@ def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: A
 
 
 def unroll_back(
-    cell: GRUResetAfter,
-    weights: Weights,
-    tape: Tape,
-    dh: Array,
-    dh_T: Array | None = None,
-    loops: ModuleType = device,
+    cell: GRUResetAfter, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None, loops: ModuleType = device
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())

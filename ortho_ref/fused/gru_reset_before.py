@@ -64,12 +64,7 @@ def forward_loop(activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b
 
 
 def unroll_back(
-    cell: GRUResetBefore,
-    weights: Weights,
-    tape: Tape,
-    dh: Array,
-    dh_T: Array | None = None,
-    loops: ModuleType = device,
+    cell: GRUResetBefore, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None, loops: ModuleType = device
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())

@@ -67,12 +67,7 @@ def forward_loop(h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
 
 
 def unroll_back(
-    cell: LSTM,
-    weights: Weights,
-    tape: Tape,
-    dh: Array,
-    dh_T: Pair | None = None,
-    loops: ModuleType = device,
+    cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | None = None, loops: ModuleType = device
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     dh_last, dc_last = (None, None) if dh_T is None else dh_T

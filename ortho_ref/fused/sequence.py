@@ -27,31 +27,15 @@ _DEVICE_ROWS = 2**16
 
 
 class Tape(NamedTuple):
-    """What backward needs; None where a cell has no such thing.
-
-    Attributes
-    ----------
-    cell : Cell
-        What ran.
-    shape : tuple of int
-        (T, B, n).
-    x : Array (T, B, m), or integer tokens (T, B)
-        As given.
-    gates : Array (G, T, B, n)
-        After their activations; of a complex cell the pre-activation z (T, B, n).
-    h, c : Array (T+1, B, n)
-        The states.
-    y : Array (T, B, n)
-        The LSTM's tanh(c), the p = U_h h_prev of a GRU that resets after it.
-    """
+    """What backward needs; None where a cell has no such thing."""
 
     cell: Cell
-    shape: tuple[int, int, int]
-    x: Array
-    gates: Array
-    h: Array
-    c: Array = None
-    y: Array = None
+    shape: tuple[int, int, int]  # (T, B, n)
+    x: Array  # (T, B, m), or tokens (T, B), as given
+    gates: Array  # (G, T, B, n), after their activations; of a complex cell the pre-activation z (T, B, n)
+    h: Array  # (T+1, B, n)
+    c: Array = None  # (T+1, B, n)
+    y: Array = None  # (T, B, n): the LSTM's tanh(c), the p = U_h h_prev of a GRU that resets after it
 
     def __repr__(self) -> str:
         return brief(self)

@@ -20,11 +20,7 @@ from ortho_ref.backend import library_of
 from ortho_ref.training.examples import Examples, baseline_of_counts
 from ortho_ref.training.task import Batch, Named, Tokens, Vectors, check_choice, check_integer, kind_of
 
-LOSSES = {
-    "cross_entropy": "accuracy",
-    "binary_cross_entropy": "binary_accuracy",
-    "mean_squared_error": "within_0.04",
-}
+LOSSES = {"cross_entropy": "accuracy", "binary_cross_entropy": "binary_accuracy", "mean_squared_error": "within_0.04"}
 
 
 #: Bytes of an array that are read at once, where all of it is looked at.
@@ -135,12 +131,7 @@ class Arrays(Examples):
                     self._scale[name] = mean, np.where(variance > 0, np.sqrt(variance), 1)
 
     def _part(
-        self,
-        of: str,
-        x: np.ndarray,
-        y: np.ndarray,
-        mask: np.ndarray | None = None,
-        lengths: np.ndarray | None = None,
+        self, of: str, x: np.ndarray, y: np.ndarray, mask: np.ndarray | None = None, lengths: np.ndarray | None = None
     ) -> Part:
         """All sequences of some arrays; ValueError and TypeError as above, in which the arrays are `of` somebody."""
         N, integers = len(x), y.dtype.kind in "iu"

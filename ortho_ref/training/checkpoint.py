@@ -47,28 +47,12 @@ def save(
     old: Path | str | None = None,
     folder: int | None = None,
 ) -> None:
-    """Write a tree.
+    """Write a tree, of the form where one is given; device arrays are moved to the host.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    tree : dict
-        Device arrays are moved to the host.
-    form : type
-        The form of the tree; any unless given.
-    old : Path or str, optional
-        What was there before stays under this name.
-    folder : int, optional
-        A descriptor of the folder, as of `files.write`.
-
-    Raises
-    ------
-    OSError
-        Naming path, if that fails.
-    TypeError, ValueError
-        Naming the place in the tree, for what a checkpoint cannot hold: a number that is no array and is not finite, an
-        integer of more than 40 digits, what does not fit the form.
+    old: what was there before stays under this name.  folder: a descriptor of the folder, as of `files.write`.
+    OSError, naming path, where that fails; TypeError or ValueError, naming the place in the tree, for what a checkpoint
+    cannot hold: a number that is no array and is not finite, an integer of more than 40 digits, what does not fit the
+    form.
     """
     if not isinstance(tree, dict):
         raise TypeError(f"tree is {kind_of(tree)}; allowed: a dict, as {{'params': params, 'buffers': buffers}}")
@@ -81,28 +65,10 @@ def save(
 
 
 def load(path: Path | str, form: Any = dict[str, Any]) -> dict[str, Any]:
-    """The tree that `save` wrote, with host arrays.
+    """The tree that `save` wrote, with host arrays; form: which it has to have.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    form : type
-        The form of its tree; any unless given.
-
-    Returns
-    -------
-    dict
-        The tree.
-
-    Raises
-    ------
-    OSError
-        Naming path, if it cannot be read, or not into the memory that is left.
-    ValueError
-        If it is of another format.
-    DamagedFile
-        If it is not what was written, or does not fit the form.
+    OSError, naming path, if it cannot be read, or not into the memory that is left; ValueError if it is of another
+    format; DamagedFile if it is not what was written, or does not fit the form.
     """
     return load_with_hash(path, form, None)[0]
 

@@ -49,19 +49,7 @@ _AGAIN = "remove it, and resume the run, which writes it again"
 class DamagedRun(DamagedFile):
     """A file of a run that is not as it was written, or gone.
 
-    Parameters
-    ----------
-    path : Path or str
-        Which.
-    reason : str
-        What shows it.
-    choices : tuple of str
-        Of `CHECKPOINTS`, those that are whole and that it does not matter to.
-
-    Attributes
-    ----------
-    damage : str
-        The message without them.
+    choices: of `CHECKPOINTS`, those that are whole and that it does not matter to; damage: the message without them.
     """
 
     def __init__(self, path: Path | str, reason: object, choices: tuple[str, ...] = ()) -> None:
@@ -99,26 +87,11 @@ def _text_of(state: Record) -> bytes:
 
 
 class RunFolder:
-    """A run's folder: read, begun, or gone on with.
+    """A run's folder: with mode "r" read, with "w" begun, with "a" gone on with.
 
-    Parameters
-    ----------
-    path : Path or str
-        The folder.
-    mode : str
-        "r" reads.  "w" is for a new run, and makes the folder; "a" goes on with the run that is there.  Both hold it
-        for this process until `close`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it is not there, or with "a" holds no run; with "w" never.
-    FileExistsError
-        With "w", if it holds one.
-    BlockingIOError
-        If another process holds it.
-    OSError
-        If it cannot be made or held.
+    "w" makes the folder; both it and "a" hold it for this process until `close`.  FileNotFoundError if it is not there,
+    or with "a" holds no run; FileExistsError if with "w" it holds one; BlockingIOError if another process holds it;
+    OSError if it cannot be made or held.
     """
 
     def __init__(self, path: Path | str, mode: str = "r") -> None:
@@ -400,27 +373,11 @@ class RunFolder:
         return tuple(filter(whole, CHECKPOINTS))
 
     def state_to_go_on(self, which: str | None = None) -> Record | None:
-        """The checkpoint that a run goes on from.
+        """The checkpoint that a run goes on from, the last unless given; None where the run died before its first one.
 
-        Parameters
-        ----------
-        which : str, optional
-            Of `CHECKPOINTS`; the last unless given.  With one that is given, a best checkpoint that is damaged or gone
-            is no error before the run's end: its "best" is None, as if nothing had been evaluated yet.
-
-        Returns
-        -------
-        dict or None
-            None where the run died before its first checkpoint.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the one that is given is not there.
-        ValueError
-            If it is of another format.
-        DamagedRun
-            If it, or the best one, is not what was written, or is gone.
+        With one that is given, a best checkpoint that is damaged or gone is no error before the run's end: its "best"
+        is None, as if nothing had been evaluated yet.  FileNotFoundError if the one that is given is not there;
+        ValueError if it is of another format; DamagedRun if it, or the best one, is not what was written, or is gone.
         """
         if which is None and not self.has(LAST):
             if self._log_text() or self.has(PREVIOUS) or self.has(BEST):
@@ -460,21 +417,9 @@ class RunFolder:
     def iterations(self, which: str | None = None) -> int | None:
         """How many updates the run is to have, as its checkpoints know it: it may have been lengthened.
 
-        Parameters
-        ----------
-        which : str, optional
-            Of `CHECKPOINTS`, the one that the run goes on from; the others count too where they are whole.  The last,
-            and that alone, unless given.
-
-        Returns
-        -------
-        int or None
-            None where the run died before its last checkpoint, or its checkpoints are of no `runs.TrainingRun`.
-
-        Raises
-        ------
-        OSError, ValueError
-            As of `state`.
+        which: the one that the run goes on from; the others count too where they are whole.  The last, and that alone,
+        unless given.  None where the run died before its last checkpoint, or its checkpoints are of no
+        `runs.TrainingRun`.  Errors as of `state`.
         """
         if which is None and not self.has(LAST):
             return None

@@ -255,18 +255,8 @@ class TrainingRun(Trainer):
     def begin_with(self, run: "Path | str | Loaded", which: str | None = None) -> None:
         """Begin with the weights of another run, in place of the initial ones; what counts updates begins at 0.
 
-        Parameters
-        ----------
-        run : Path, str or Loaded
-            Its folder, or what was loaded from it.
-        which : str, optional
-            The checkpoint, as of `load`.
-
-        Raises
-        ------
-        FileNotFoundError, ValueError
-            As `load`; if this has done updates already, or the weights there have other names, shapes or dtypes, or
-            another number of -1s in a D.
+        run: its folder, or what was loaded from it; which: the checkpoint.  Errors as of `load`; ValueError if this has
+        done updates already, or the weights there have other names, shapes or dtypes, or another number of -1s in a D.
         """
         if self.iteration:
             raise ValueError(f"this trainer has done {self.iteration} updates; make a new one")
@@ -320,25 +310,9 @@ class Loaded(NamedTuple):
 def load(run: Path | str | RunFolder, which: str | None = None) -> Loaded:
     """The network of a run's folder with the weights of one of its checkpoints.
 
-    Parameters
-    ----------
-    run : Path, str or RunFolder
-        The folder.
-    which : str, optional
-        "best", "last" or "previous"; the best unless given, or the last where nothing was evaluated yet.
-
-    Returns
-    -------
-    Loaded
-        Network, parameters and buffers.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        For a run whose config.json names no network, or is of another format; `DamagedFile`, naming the file and what
-        is whole, if one of the files is not what was written.
+    which: "best", "last" or "previous"; the best unless given, or the last where nothing was evaluated yet.
+    FileNotFoundError if there is none; ValueError for a run whose config.json names no network, or is of another
+    format; `DamagedFile`, naming the file and what is whole, if one of the files is not what was written.
     """
     return loaded(run, which)[0]
 
@@ -363,20 +337,7 @@ def loaded(run: Path | str | RunFolder, which: str | None = None) -> tuple[Loade
 
 
 def check_run(folder: RunFolder, which: str | None = None) -> None:
-    """Check a run's config and checkpoint before memory is asked for what they describe.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        The run's.
-    which : str, optional
-        The checkpoint; the last unless given.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `load`.
-    """
+    """Check a run's config and checkpoint before memory is asked for what they describe; errors as of `load`."""
     if "network" in folder.config and (state := folder.state_to_go_on(which)) is not None:
         path = folder.path / CHECKPOINTS[which or "last"]
         _check_sizes(path, network_of(folder), state["params"], state["buffers"])

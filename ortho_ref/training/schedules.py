@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ortho_ref.boundary import check_number, is_integer
+from ortho_ref.boundary import check_integer, check_number
 
 Schedule: TypeAlias = Callable[[int], float]
 
@@ -44,22 +44,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class LinearToZero:
-    """From rate at the first update in equal steps to 0 after `updates` of them; 0 from there on.
-
-    Parameters
-    ----------
-    rate : float
-        Finite and >= 0.
-    updates : int
-        At least 1.
-    """
+    """From rate, finite and >= 0, at the first update in equal steps to 0 after `updates` of them; 0 from there on."""
 
     rate: float
     updates: int
 
     def __post_init__(self) -> None:
         _check_rate("rate", self.rate)
-        _check_count("updates", self.updates)
+        check_integer("updates", self.updates)
 
     def __call__(self, k: int) -> float:
         """The rate after k updates."""
@@ -68,17 +60,7 @@ class LinearToZero:
 
 @dataclass(frozen=True)
 class Step:
-    """Times factor after every `every` updates.
-
-    Parameters
-    ----------
-    rate : float
-        That of the first updates, finite and >= 0.
-    every : int
-        At least 1.
-    factor : float, default 0.1
-        Above 0 and at most 1.
-    """
+    """Rate, finite and >= 0, times factor, above 0 and at most 1, after every `every` updates."""
 
     rate: float
     every: int
@@ -86,7 +68,7 @@ class Step:
 
     def __post_init__(self) -> None:
         _check_rate("rate", self.rate)
-        _check_count("every", self.every)
+        check_integer("every", self.every)
         check_number("factor", self.factor, lambda factor: 0 < factor <= 1, "0 < factor <= 1")
 
     def __call__(self, k: int) -> float:
@@ -96,8 +78,3 @@ class Step:
 
 def _check_rate(argument: str, rate: float, others: str = "") -> None:
     check_number(argument, rate, lambda rate: 0 <= rate < math.inf, f"a finite number >= 0{others}")
-
-
-def _check_count(argument: str, count: int) -> None:
-    if not is_integer(count) or count < 1:
-        raise ValueError(f"{argument} is {count!r}; allowed: an integer >= 1")

@@ -27,13 +27,7 @@ class Named(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Input of integer tokens, x (T, B).
-
-    Attributes
-    ----------
-    vocabulary : int
-        The tokens are 0 .. vocabulary - 1.
-    """
+    """Input of integer tokens, x (T, B): 0 .. vocabulary - 1."""
 
     vocabulary: int
 
@@ -44,13 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Input of vectors, x (T, B, size).
-
-    Attributes
-    ----------
-    size : int
-        Columns of W.
-    """
+    """Input of vectors, x (T, B, size)."""
 
     size: int
 
@@ -60,18 +48,10 @@ JOINS = ("once", "steps")
 
 
 class StoryAndQuestion(NamedTuple):
-    """Input of two texts of tokens, x a pair of `Padded`; what reads it is a `reader.Reader`.
-
-    Attributes
-    ----------
-    vocabulary : int
-        The tokens are 0 .. vocabulary - 1, of both.
-    join : str
-        "once" or "steps": how the reader puts the two together.
-    """
+    """Input of two texts of tokens of one vocabulary, x a pair of `Padded`; what reads it is a `reader.Reader`."""
 
     vocabulary: int
-    join: str = "once"
+    join: str = "once"  # or "steps": how the reader puts the two together
 
     @property
     def size(self) -> int:
@@ -80,42 +60,22 @@ class StoryAndQuestion(NamedTuple):
 
 
 class Padded(NamedTuple):
-    """Texts of different lengths.
+    """Texts of different lengths."""
 
-    Attributes
-    ----------
-    tokens : Array (T, B)
-        Integers; behind a text's end anything that is a token.
-    lengths : Array (B,)
-        Integers, 1 to T: how many of its tokens are a text's own.
-    """
-
-    tokens: Array
-    lengths: Array
+    tokens: Array  # (T, B); behind a text's end anything that is a token
+    lengths: Array  # (B,), 1 to T: how many of its tokens are a text's own
 
     def __repr__(self) -> str:
         return brief(self)
 
 
 class Batch(NamedTuple):
-    """One batch, on the host.
+    """One batch, on the host."""
 
-    Attributes
-    ----------
-    x : Array (T, B, m), integer tokens (T, B), or a pair of Padded
-        The input; a pair is a story and a question.
-    y : Array
-        What the loss takes.
-    mask : Array (T, B) or None
-        bool: which steps count; None is all.
-    carries_state : bool
-        x continues the previous batch, so the state is carried over (without gradient).
-    """
-
-    x: Any
-    y: Array
-    mask: Array | None = None
-    carries_state: bool = False
+    x: Any  # (T, B, m), integer tokens (T, B), or a pair of Padded: a story and a question
+    y: Array  # what the loss takes
+    mask: Array | None = None  # bool (T, B): which steps count; None is all
+    carries_state: bool = False  # x continues the previous batch: the state is carried over, without gradient
 
     def __repr__(self) -> str:
         return brief(self)
@@ -160,20 +120,7 @@ class Task(Protocol):
         ...
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Training batches without end.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            What they are drawn from, and all that they depend on.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        iterator of Batch
-            On the host.
-        """
+        """Training batches without end, on the host, drawn from rng; they depend on nothing else."""
         ...
 
     def evaluation(self) -> Iterable[Batch]:

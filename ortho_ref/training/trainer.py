@@ -140,17 +140,8 @@ class Trainer:
     def batches(self, state: dict[str, Any] | None = None) -> Iterator[Batch]:
         """The task's batches from number `iteration` on, without end.
 
-        Those before are drawn again: any task works, whose data are a function of the generator alone.
-
-        Parameters
-        ----------
-        state : dict, optional
-            Where the generator must be then, if that is known.
-
-        Raises
-        ------
-        ValueError
-            Where it is elsewhere: the task's data are others.
+        Those before are drawn again: any task works, whose data are a function of the generator alone.  state: where
+        the generator must be then, if that is known; ValueError where it is elsewhere: the task's data are others.
         """
         self._data_rng = self._generators()[1]
         batches = self.task.batches(self._data_rng, self.batch_size)
@@ -163,12 +154,8 @@ class Trainer:
     def update(self, batch: Batch) -> float:
         """One update on a batch; the norm of its gradients before clipping.
 
-        Raises
-        ------
-        FloatingPointError
-            Naming the iteration and the parameter, when a loss, gradient or parameter is not finite.
-        ValueError, TypeError
-            Where the batch is not what the network takes.
+        FloatingPointError, naming the iteration and the parameter, when a loss, gradient or parameter is not finite;
+        ValueError or TypeError where the batch is not what the network takes.
         """
         self.iteration += 1
         with subnormals_as_zero():
@@ -218,10 +205,7 @@ class Trainer:
     def health(self) -> dict[str, dict[str, float]]:
         """Path of a weight -> the figures its parametrization watches, of the weights as they are.
 
-        Raises
-        ------
-        FloatingPointError
-            Where a matrix has no singular values: it is not finite.
+        FloatingPointError where a matrix has no singular values: it is not finite.
         """
         try:
             return self.network.health(self.buffers)
@@ -235,13 +219,7 @@ class Trainer:
         return self.averaging.params, self.network.rebuild(self.averaging.params, self.buffers)
 
     def evaluate(self) -> Record:
-        """`evaluate` with the weights as they are, or their mean.
-
-        Raises
-        ------
-        FloatingPointError
-            When the held-out loss is not finite.
-        """
+        """`evaluate` with the weights as they are, or their mean; FloatingPointError when the loss is not finite."""
         try:
             record = evaluate(self.network, *self.evaluated(), self.task)
         except NotFiniteError as error:
@@ -264,10 +242,7 @@ class Trainer:
     def state(self) -> Record:
         """Everything the next update depends on, beside network and task, as a tree for `checkpoint.save`.
 
-        Raises
-        ------
-        FloatingPointError
-            If a part of it is not finite.
+        FloatingPointError if a part of it is not finite.
         """
         state = {
             "settings": self.settings,
@@ -306,38 +281,20 @@ class Trainer:
         """Parameters, and the U built from them."""
         return self.params | {f"{name}.U": own["U"] for name, own in self.buffers.items()}
 
-    def _not_finite(
-        self, what: str, arrays: Params | None = None, kind: str = "parameter", where: str | None = None
-    ) -> FloatingPointError:
+    def _not_finite(self, what: str, arrays: Params | None = None, kind: str = "parameter") -> FloatingPointError:
         arrays = self._arrays() if arrays is None else arrays
         bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
         found = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
-        return FloatingPointError(f"{where or f'iteration {self.iteration}'}: {what}; {found}")
+        return FloatingPointError(f"iteration {self.iteration}: {what}; {found}")
 
 
 @subnormals_as_zero()
 def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task) -> Record:
-    """The loss and the metric on the task's held-out set.
+    """The loss and the metric on the task's held-out set; params, buffers: as of `Network.init`, on any device.
 
-    Parameters
-    ----------
-    network : Network
-        What is evaluated.
-    params, buffers : dict
-        As `Network.init` gives them, on any device.
-    task : Task
-        Its `evaluation` is run.
-
-    Returns
-    -------
-    dict
-        "evaluation_loss" and the task's metric: means over the set, each entry alike, of a metric that counts
-        sequences each of these; a metric that is a function of the loss, as perplexity, is that of the mean loss.
-
-    Raises
-    ------
-    ValueError
-        Nothing in the set counts, or the metric counts sequences and y is not (T, B).
+    Means over the set, each entry alike, of a metric that counts sequences each of these; a metric that is a function
+    of the loss, as perplexity, is that of the mean loss.  ValueError: nothing in the set counts, or the metric counts
+    sequences and y is not (T, B).
     """
     of_sequences = task.metric in OF_SEQUENCES
     loss, metric, entries, judged = 0.0, 0.0, 0, 0

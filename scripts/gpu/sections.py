@@ -204,25 +204,10 @@ def _run_suite(own: Settings, figures: Record, folder: Path, seconds: float, sho
 
     shown: on standard error instead of a log.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q" if shown else "-v",
-        "--device",
-        own.device,
-        "-p",
-        "no:cacheprovider",
-    ]
     # what else is installed does not take part; hypothesis's own plugin has its options
-    command += [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "_hypothesis_pytestplugin",
-        "--continue-on-collection-errors",
-        f"--junitxml={folder / XML}",
-    ]
+    plugins = ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"]
+    command = [sys.executable, "-m", "pytest", "-q" if shown else "-v", "--device", own.device, *plugins]
+    command += ["--continue-on-collection-errors", f"--junitxml={folder / XML}"]
     figures["processes"] = max(1, own.suite_processes) if importlib.util.find_spec("xdist") else 1
     if figures["processes"] > 1:
         command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]

@@ -33,15 +33,15 @@ def network(cell, rng, *, T=6, n=4, m=3, b=None):
     return w, rng.standard_normal((T, m)), normal(n), normal(n)
 
 
-def column_form(cell, w, x, h0, dh_T, left=None):
-    """dh_0 .. dh_T by urnn:2, D as the derivative of the units; left: what stands in U^H's place."""
+def column_form(cell, w, x, h0, dh_T):
+    """dh_0 .. dh_T by urnn:2, D as the derivative of the units."""
     n = len(h0)
     pairs = elman.real_pairs if cell.complex else np.array
-    left = pairs(w["U"].conj().T if left is None else left)
+    U_H = pairs(w["U"].conj().T)
     steps = bptt.run(elman.step, cell, w, x, pairs(h0))
     gradients = [pairs(dh_T)]
     for step in reversed(steps):
-        gradients.append(left @ step.S["U"][0] @ gradients[-1])
+        gradients.append(U_H @ step.S["U"][0] @ gradients[-1])
     gradients = np.array(gradients[::-1])
     return gradients[:, :n] + 1j * gradients[:, n:] if cell.complex else gradients
 

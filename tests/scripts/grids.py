@@ -91,12 +91,12 @@ def children(pid):
     return [int(own) for own in found]
 
 
-def kill_at_random(path, out, kills, seed, jobs=2):
+def kill_at_random(path, out, kills, seed):
     """Run a grid, killing the program or one of its workers, so many times; then let it end."""
     draw = random.Random(seed)
     killed = {"program": 0, "worker": 0}
     while sum(killed.values()) < kills:
-        own = process("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
+        own = process("run", path, "--out", out, "--jobs", 2, "--retry", "--no-estimate")
         while own.poll() is None and sum(killed.values()) < kills:
             time.sleep(draw.uniform(0.2, 1.5))
             workers = children(own.pid)
@@ -112,7 +112,7 @@ def kill_at_random(path, out, kills, seed, jobs=2):
         own.communicate()
         if all((out / folder / "summary.json").exists() for folder in folders(path)):
             break
-    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate", real=True)
+    code, _, stderr = run("run", path, "--out", out, "--jobs", 2, "--retry", "--no-estimate", real=True)
     assert code == 0, stderr
     return killed
 

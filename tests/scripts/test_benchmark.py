@@ -23,7 +23,7 @@ from scripts.maintain.timing import (
     page_tables,
     peers_jax,
     peers_torch,
-    peers_updates,
+    update_rows,
 )
 from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
 from scripts.pictures import speed
@@ -111,7 +111,7 @@ def test_torch_has_the_tasks_loss():
         steps = batch.y.shape[:2] if task.readout == "every" else batch.y.shape[:1]
         outputs = np.random.default_rng(0).standard_normal((*steps, task.output_size))
         batch = batch._replace(y=batch.y.astype("float64") if batch.y.dtype.kind == "f" else batch.y)
-        theirs = peers_updates.loss(task, torch.from_numpy(outputs), batch)
+        theirs = update_rows.loss(task, torch.from_numpy(outputs), batch)
         assert float(theirs) == pytest.approx(float(LOSSES[task.loss](outputs, batch.y, None)[0]), rel=1e-12)
         assert make_trainer(config, task).task.loss == task.loss
 

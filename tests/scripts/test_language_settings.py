@@ -12,7 +12,7 @@ from scripts.grid.defaults import DEFAULTS
 from scripts.grid.experiment.begun import differs
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
-from tasks.window_lengths import HALVED
+from tasks.windows import HALVED
 from tests.ortho_ref.training.reading import read_config
 from tests.scripts.runs import call
 

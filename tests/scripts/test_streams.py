@@ -86,13 +86,7 @@ def test_an_answer_that_cannot_be_written(heard):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["\x1b[2J"],
-        ["adding", "--\x1b[2J"],
-        ["x" * 10_000_000],
-    ],
-    ids=lambda arguments: ascii(arguments)[:40],
+    "arguments", [["\x1b[2J"], ["adding", "--\x1b[2J"], ["x" * 10_000_000]], ids=lambda arguments: ascii(arguments)[:40]
 )
 def test_hostile_arguments(arguments):
     """One line; its end, which says what is allowed, is there."""

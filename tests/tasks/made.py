@@ -119,9 +119,9 @@ def babi(folder, counts=(60, 30), seed=0):
     return made
 
 
-def recording(count, seed=0, rate=8000):
+def recording(count, seed=0):
     """A sum of tones and noise, (count,) in -1 .. 1."""
-    rng, t = np.random.default_rng(seed), np.arange(count) / rate
+    rng, t = np.random.default_rng(seed), np.arange(count) / 8000
     tones = sum(np.sin(2 * np.pi * f * t) for f in rng.uniform(100, 3500, 3))
     return 0.2 * tones + 0.02 * rng.standard_normal(count)
 
@@ -134,7 +134,7 @@ def wav(path, samples, rate=8000, dtype=np.int16):
     wavfile.write(path, rate, scaled.astype(dtype))
 
 
-def sphere(samples, rate=16000, order="01", coding="pcm", width=2, count=None):
+def sphere(samples, order="01", coding="pcm", width=2, count=None):
     """A NIST SPHERE file, as TIMIT's, of samples (N,) or (N, channels) in -1 .. 1."""
     samples = np.rint(samples.reshape(len(samples), -1) * 32767).astype({"01": "<i2", "10": ">i2"}[order])
     count = len(samples) if count is None else count
@@ -144,7 +144,7 @@ def sphere(samples, rate=16000, order="01", coding="pcm", width=2, count=None):
         "database_id -s5 TIMIT",
         f"channel_count -i {samples.shape[1]}",
         f"sample_count -i {count}",
-        f"sample_rate -i {rate}",
+        "sample_rate -i 16000",
         f"sample_n_bytes -i {width}",
         f"sample_byte_format -s2 {order}",
         f"sample_coding -s{len(coding)} {coding}",

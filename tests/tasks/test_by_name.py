@@ -28,7 +28,7 @@ def text(tmp_path):
 
 def test_every_file_is_a_task_of_the_list():
     """By the file's name, and as it calls itself; what several share is no task of the list."""
-    shared = {"__init__", "by_name", "generated", "windows", "window_lengths", "stretches"}
+    shared = {"__init__", "by_name", "generated", "windows", "stretches"}
     shared |= {"parts", "files", "sets", "sound", "utterances"}
     files = {path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if path.stem not in shared}
     assert files == set(by_name.NAMES) == set(by_name.TASKS)

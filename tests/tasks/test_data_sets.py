@@ -284,7 +284,7 @@ def test_a_part_of_har_is_not_the_set(tmp_path):
 
 TEXTS = {
     "ptb-char": lambda text: [
-        *(c for line in text.split("\n")[:-1] for c in [*line.strip().replace(" ", "_"), "<eos>"]),
+        *(c for line in text.split("\n")[:-1] for c in [*line.strip().replace(" ", "_"), "<eos>"])
     ],
     "ptb-word": lambda text: text.replace("\n", "<eos>").split(),
     "wikitext-2": lambda text: (" \n = A = \n \n" + text).replace("\n", "<eos>").split(),

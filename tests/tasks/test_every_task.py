@@ -214,15 +214,15 @@ def test_bad_training_sets(of_size):
             next(batches(size))
 
 
-@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9"])
 @pytest.mark.parametrize(
     ("name", "least"), [("adding", 2), *((n, 1) for n in ("copying", "denoise", "parenthesis", "text"))]
 )
-def test_bad_lengths(tmp_path, name, least, length):
+def test_bad_lengths(tmp_path, name, least):
     """The error names the argument and what is allowed, before a file is looked at."""
     data = {"data": tmp_path / "none.txt"} if name == "text" else {}
-    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= {least}$"):
-        by_name.make(name, length=length, **data)
+    for length in (least - 1, True):
+        with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= {least}$"):
+            by_name.make(name, length=length, **data)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,7 @@ def tokens_of(form):
     types, noise, _ = SIZES[form]
     runs = st.sampled_from([types - 1] * 3 + [2 * types - 1, 2 * types])
     return arrays(
-        np.int64,
-        st.tuples(st.integers(1, 40), st.integers(1, 3)),
-        elements=st.integers(0, 2 * types + noise - 1),
+        np.int64, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=st.integers(0, 2 * types + noise - 1)
     ) | arrays(np.int64, st.tuples(st.integers(20, 60), st.just(1)), elements=runs)
 
 

@@ -52,16 +52,9 @@ def _steps(T: int, rows: int, n: int) -> int:
 
 
 def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: tuple[int, int, int]) -> None:
-    """Go over time in each slice of the batch.
+    """Go over time in each slice of the batch; shape is (T, B, n).
 
-    Parameters
-    ----------
-    loop : callable
-        Goes over a chunk of time (from, to), in a slice (from, to), from a = W x + b (G, steps, rows, width).
-    inputs : Inputs
-        Of all gates.
-    shape : tuple of int
-        (T, B, n).
+    loop: goes over a chunk of time (from, to), in a slice (from, to), from a = W x + b (G, steps, rows, width).
     """
     T, _, n = shape
 
@@ -80,24 +73,10 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
 def backward(
     loop: Callable[..., None], inputs: "InputGradients", shape: tuple[int, int, int], sums: Sequence[tuple[int, ...]]
 ) -> list[Array]:
-    """Go back over time in each slice of the batch.
+    """Go back over time in each slice of the batch; shape is (T, B, n).  The sums of all slices, added in their order.
 
-    Parameters
-    ----------
-    loop : callable
-        Goes back over a chunk of time, in a slice, writes the cotangents da (G, steps, rows, width) of W x + b, and
-        adds to its own sums.
-    inputs : InputGradients
-        Of all gates.
-    shape : tuple of int
-        (T, B, n).
-    sums : sequence of tuple of int
-        The shapes of what is summed.
-
-    Returns
-    -------
-    list of Array
-        The sums over all slices, in their order.
+    loop: goes back over a chunk of time, in a slice, writes the cotangents da (G, steps, rows, width) of W x + b, and
+    adds to its own sums, of shapes `sums`.
     """
     T, _, n = shape
 

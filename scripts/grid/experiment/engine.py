@@ -126,25 +126,10 @@ def why(code: int) -> str:
 
 
 class Engine:
-    """The runs of a grid, as many at a time as there is room for.
+    """The runs of a grid, as many at a time as there is room for; a cluster does as many as it has workers.
 
-    Parameters
-    ----------
-    orders : sequence of Order
-        What is to be done.
-    out : Path
-        The grid's folder.
-    jobs : int
-        Runs at a time; a cluster does as many as it has workers.
-    on_end : callable
-        Gets each order, and how its process ended.
-    memory : int, optional
-        Bytes for all processes here.
-    stalled : float, optional
-        Seconds without a sign of life after which a process is killed.
-    scheduler : str, optional
-        The address of a Dask scheduler.
-
+    on_end: gets each order, and how its process ended.  memory: bytes for all processes here.  stalled: seconds
+    without a sign of life after which a process is killed.  scheduler: the address of a Dask scheduler.
     """
 
     def __init__(

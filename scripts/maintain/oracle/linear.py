@@ -15,21 +15,9 @@ WEIGHTS = {"nu_log", "theta_log", "gamma_log", "R_i", "R_f", "R_z", "R_o"}  # al
 
 
 def forward(config: Mapping[str, Any], x: Tensors, like: Mapping[str, Any]) -> Tensors:
-    """o and the last states.
+    """o and the last states, by the kit's names.
 
-    Parameters
-    ----------
-    config : mapping
-        The case's.
-    x : dict of str to tensor
-        Its inputs, complex ones complex.
-    like : mapping of str to tensor
-        do and the gradients by the last states, which have the shapes of o and of the states.
-
-    Returns
-    -------
-    dict of str to tensor
-        By the kit's names.
+    like: do and the gradients by the last states, which have the shapes of o and of the states.
     """
     name = config["recurrence"]
     states, step, T = STATES.get(name, "S"), _STEPS[name], len(like["do"])

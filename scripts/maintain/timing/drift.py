@@ -47,6 +47,6 @@ def figures(group: Group) -> dict[str, float]:
     return {name: own["ratio"] for name, own in group["contenders"].items() if name != group["reference"]}
 
 
-def beyond(found: Iterable[Moved], limit: float = LIMIT) -> list[Moved]:
+def beyond(found: Iterable[Moved]) -> list[Moved]:
     """Those that moved by more, either way: what is stored is true no longer."""
-    return [own for own in found if not 1 / (1 + limit) <= own.factor <= 1 + limit]
+    return [own for own in found if not 1 / (1 + LIMIT) <= own.factor <= 1 + LIMIT]

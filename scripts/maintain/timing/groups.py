@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from ortho_ref.formats import Form
@@ -77,7 +78,6 @@ def timed(
     steps: Mapping[str, Callable[[], object]],
     own: Settings,
     skipped: Mapping[str, str] | None = None,
-    note: str = "",
 ) -> Group:
     """The contenders against the clock, interleaved.
 
@@ -91,7 +91,7 @@ def timed(
     contenders = {}
     for name, figures in times.items():
         main, walls = zip(*figures, strict=True)
-        low, middle, high = quartiles(main)
+        low, middle, high = np.quantile(main, [0.25, 0.5, 0.75]).tolist()
         against = (theirs[0] / ours[0] for theirs, ours in zip(figures, times[reference], strict=True))
         contenders[name] = {
             "median": middle,
@@ -100,7 +100,7 @@ def timed(
             "wall": statistics.median(walls),
             "ratio": statistics.median(against),
         }
-    return group(section, case, MILLISECONDS, reference, contenders, skipped, note)
+    return group(section, case, MILLISECONDS, reference, contenders, skipped)
 
 
 def group(
@@ -110,7 +110,6 @@ def group(
     reference: str,
     contenders: Mapping[str, Any],
     skipped: Mapping[str, str] | None = None,
-    note: str = "",
 ) -> Group:
     """A group from its figures."""
     return {
@@ -120,13 +119,5 @@ def group(
         "reference": reference,
         "contenders": dict(contenders),
         "skipped": dict(skipped or {}),
-        "note": note,
+        "note": "",
     }
-
-
-def quartiles(values: tuple[float, ...]) -> tuple[float, float, float]:
-    """The first, the median, and the third."""
-    if len(values) == 1:
-        return values * 3
-    low, middle, high = statistics.quantiles(values, method="inclusive")
-    return low, middle, high

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from ortho_ref import fused
 from scripts.maintain.timing.groups import NUMBERS, Group, Settings, group
-from scripts.maintain.timing.peak import MAKERS, resident
+from scripts.maintain.timing.peak import MAKERS, resident, traced
 from scripts.maintain.timing.steps import numpy_contender, problem
-from scripts.maintain.timing.traced import traced
 
 #: The models whose tapes differ, of those that are asked for.
 MODELS = ("nc-gru", "gru-cudnn", "lstm", "rnn")

@@ -9,6 +9,7 @@ import ctypes
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from scripts.program.malloc import is_glibc
 #: Above this many bytes an array is a mapping of its own.
 _OWN_MAPPING = 1 << 14
 _M_MMAP_THRESHOLD = -3
+#: Seconds that a process of its own may take.
+_PATIENCE = 600
 _ROOT = Path(__file__).parents[3]
 
 MAKERS: Mapping[str, Callable[[CellProblem], Contender | None]] = {
@@ -38,20 +41,30 @@ def can_be_seen() -> bool:
     return sys.platform == "linux" and is_glibc()
 
 
-def resident(model: str, size: Size, names: list[str], dtype: str, patience: float = 600) -> dict[str, int] | str:
+def resident(model: str, size: Size, names: list[str], dtype: str) -> dict[str, int] | str:
     """Bytes of each contender's step, measured in a process of its own; or why not."""
     if not can_be_seen():
         return "no largest resident set here"
     asked = json.dumps({"model": model, "size": size, "names": names, "dtype": dtype})
     command = [sys.executable, "-m", "scripts.maintain.timing.peak"]
     try:
-        end = subprocess.run(command, input=asked, cwd=_ROOT, capture_output=True, text=True, timeout=patience)
+        end = subprocess.run(command, input=asked, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
-        return f"it took more than {patience:g} s"
+        return f"it took more than {_PATIENCE} s"
     if end.returncode:
         return f"its process ended with {end.returncode}: {end.stderr.strip().rpartition(chr(10))[2][:200]}"
     found: dict[str, int] = json.loads(end.stdout)
     return found
+
+
+def traced(step: Callable[[], object]) -> int:
+    """The most bytes that NumPy had while a step ran here, over what was there, by tracemalloc."""
+    tracemalloc.start()
+    try:
+        step()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def _status(field: str) -> int:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref import losses, models
+from scripts.maintain.timing.peak import traced
 from scripts.maintain.timing.rounds import time_interleaved
-from scripts.maintain.timing.traced import traced
 
 
 class Readout(NamedTuple):

@@ -1,4 +1,7 @@
-"""The section of the benchmark of whole updates: ours by both engines, and nn.GRU with Adam on such batches."""
+"""The section of the benchmark of whole updates: ours by both engines, and PyTorch's on such batches.
+
+PyTorch's is nn.GRU, a linear readout, the task's loss, and its fused Adam; tokens come as one-hot vectors.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.training.task import Batch, Task, Tokens
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.maintain.timing.groups import Group, Settings, timed
-from scripts.maintain.timing.peers_updates import torch_update
 from scripts.program import limit_threads
 
 TASKS = ("parenthesis", "denoise", "adding", "copying")
@@ -36,3 +39,46 @@ def _update(task: str, engine: str) -> Callable[[], Any]:
     trainer = make_trainer(*begun(task, engine=engine))
     batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
     return lambda: trainer.update(next(batches))
+
+
+def torch_update(task: Task, hidden: int, batch_size: int, lr: float, threads: int = 1) -> Callable[[], Any]:
+    """An update, its batch drawn; it returns the loss, float32."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    gru, readout = torch.nn.GRU(task.input.size, hidden), torch.nn.Linear(hidden, task.output_size)
+    optimizer = torch.optim.Adam([*gru.parameters(), *readout.parameters()], lr, fused=True)
+    batches = task.batches(np.random.default_rng(0), batch_size)
+
+    def update() -> Any:
+        batch = next(batches)
+        optimizer.zero_grad()
+        value = loss(task, readout(_states(task, gru, batch)), batch)
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return update
+
+
+def _states(task: Task, gru: Any, batch: Batch) -> Any:
+    """h of the steps that are read."""
+    import torch
+
+    x = torch.from_numpy(batch.x)
+    if isinstance(task.input, Tokens):
+        x = torch.nn.functional.one_hot(x, task.input.size).float()
+    h = gru(x)[0]
+    return h if task.readout == "every" else h[-1]
+
+
+def loss(task: Task, outputs: Any, batch: Batch) -> Any:
+    """The task's loss of outputs (..., output size) as PyTorch has it; its tasks have no mask."""
+    import torch
+
+    y = torch.from_numpy(batch.y)
+    if task.loss == "mean_squared_error":
+        return torch.nn.functional.mse_loss(outputs, y)
+    targets = y.shape[-1] if y.ndim == outputs.ndim else 1  # several digits of classes in an output, as parenthesis
+    return torch.nn.functional.cross_entropy(outputs.reshape(-1, task.output_size // targets), y.reshape(-1))

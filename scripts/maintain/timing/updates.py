@@ -60,8 +60,4 @@ def steps_of(trainer: Trainer, keep: bool = True) -> tuple[tuple[int, ...], dict
             fused.backward(cell, weights, tape, dh)
             kept[i] = (h, tape) if keep else None
 
-    return shape, {
-        "update": lambda: trainer.update(next(batches)),
-        "bare": bare,
-        "batch": lambda: next(batches),
-    }
+    return shape, {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}

@@ -4,7 +4,7 @@ They are those at which optimised code takes another branch: no tile divides the
 and many; a graph that is cut; pre-activations that saturate; inputs and states that are very small or very large.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,11 @@ class Shape(NamedTuple):
     n: int
     tokens: bool = False
     powers: Mapping[str, int] = {}  # of "x", "h" (the states at the start), "W", "U", "b"
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """For `gradients.problem.random_problem`."""
+        return {"T": self.T, "B": self.B, "m": self.m, "n": self.n, "tokens": self.tokens}
 
     @property
     def least(self) -> float:
@@ -51,27 +56,10 @@ SHAPES = {
 }
 
 
-def shape_specs(variant: str, config: Config, have: set[str], base: Spec, gates: Mapping[str, float]) -> Iterator[Spec]:
-    """The shapes of a cell with an activation.
-
-    Parameters
-    ----------
-    variant : str
-        "gru_reset_before/tanh".
-    config : dict
-        The cell's.
-    have : set of str
-        Shapes of which there is a case already.
-    base : Spec
-        The variant's first case.
-    gates : mapping of str to float
-        Weights that have one value, as a variant's alpha and beta.
-
-    Yields
-    ------
-    Spec
-        Cases that the kit draws.
-    """
+def shape_specs(
+    variant: str, config: Config, have: Sequence[str], base: Spec, gates: Mapping[str, float]
+) -> Iterator[Spec]:
+    """The shapes that a variant does not `have` yet; base: its first case; gates: weights that have one value."""
     joint = "-" if "/" in variant else "/"
     for name, shape in SHAPES.items():
         if name not in have and _has(config, name):

@@ -5,7 +5,6 @@ Those of kinds `layer`, `initial` and `linear` are in files of their own; what a
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,36 +13,20 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import Problem, random_problem, standard_normal
 from ortho_ref import activations, losses, scan
 from ortho_ref.activations import ACTIVATIONS
-from ortho_ref.cells import CELLS, Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
+from ortho_ref.cells import CELLS, Cell, lstm
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
-from ortho_ref.parametrizations import (
-    GeodesicUnitary,
-    cayley,
-    exponential,
-    geodesic,
-    householder,
-    neumann,
-    rotations,
-    structured,
-)
+from ortho_ref.parametrizations import GeodesicUnitary, exponential
 from ortho_ref.training import optimizers
-from scripts.maintain.vectors.cell_shapes import shape_specs
+from scripts.maintain.vectors.cell_shapes import SHAPES, shape_specs
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.linear_cases import linear_cases
-from scripts.maintain.vectors.spec import Spec, on_grid
+from scripts.maintain.vectors.spec import Spec, on_grid, source_of
 
 # Cells
 
-MODULES = {
-    "elman": elman,
-    "fastrnn": fastrnn,
-    "gru_reset_before": gru_reset_before,
-    "gru_reset_after": gru_reset_after,
-    "lstm": lstm,
-}
 AFTER = {"reset_gate": True, "update_gate": True, "recurrent_bias": False}
 # cell/variant -> config, what it is there for
 VARIANTS: dict[str, tuple[Config, str]] = {
@@ -91,13 +74,7 @@ STILL = {
     "fastrnn/sgornn-as-printed": ("d_weights.beta",),
 }
 GENERIC = {"T": 6, "B": 4, "m": 3, "n": 5}  # all different, so that no transpose fits by its shape
-SHAPES = {
-    "square": ({"T": 4, "B": 3, "m": 4, "n": 4}, "m = n, where a transposed W fits"),
-    "single": ({"T": 5, "B": 1, "m": 3, "n": 4}, "B = 1"),
-    "long": ({"T": 12, "B": 2, "m": 2, "n": 4}, "T = 12, beyond windows of 8"),
-    "tokens": ({"T": 6, "B": 3, "m": 5, "n": 4, "tokens": True}, "integer tokens for x"),
-    "step": ({"T": 1, "B": 3, "m": 2, "n": 4}, "T = 1, where no error of a step spreads to others"),
-}
+STORED = ("square", "single", "long", "tokens", "step")  # of `SHAPES`, with entries from all of the line
 SHAPED = (
     "elman/modrelu",
     "elman/complex",
@@ -158,16 +135,17 @@ def _named(weights: Arrays) -> Arrays:
 def cells() -> Iterator[Spec]:
     """Kind cell."""
     for variant, (_, why) in VARIANTS.items():
-        sources = (scan, MODULES[variant.partition("/")[0]])
         zeros, config = STILL.get(variant, ()), config_of(variant)
+        sources = (scan, source_of(reference.cell_of(config)))
         base = Spec(f"cell/{variant}", "cell", config, _sequence(variant, GENERIC), sources, why, zeros=zeros)
         yield base
         gates = dict(zip(("alpha", "beta"), GATES[variant], strict=True)) if variant in GATES else {}
-        yield from shape_specs(variant, config, set(SHAPES) if variant in SHAPED else set(), base, gates)
+        yield from shape_specs(variant, config, STORED if variant in SHAPED else (), base, gates)
         if variant in SHAPED:
             joint = "-" if "/" in variant else "/"
-            for shape, (sizes, reason) in SHAPES.items():
-                id = f"cell/{variant}{joint}{shape}"
+            for name in STORED:
+                sizes, reason = SHAPES[name].sizes, SHAPES[name].why
+                id = f"cell/{variant}{joint}{name}"
                 yield Spec(id, "cell", config, _sequence(variant, sizes), sources, f"{why}; {reason}")
     sequence = _sequence("lstm", GENERIC)
 
@@ -181,24 +159,24 @@ def cells() -> Iterator[Spec]:
 
 # Parametrizations and their updates
 
-MAPS: dict[str, tuple[int, Config, ModuleType, str]] = {
-    "scaled_cayley": (5, {"negative_ones": 2}, cayley, "n odd, D of both signs"),
-    "scaled_cayley/no-negative": (4, {"negative_ones": 0}, cayley, "D = I"),
-    "scaled_cayley/all-negative": (4, {"negative_ones": 4}, cayley, "D = -I"),
-    "neumann_cayley": (5, {"negative_ones": 2}, neumann, "an A_tilde that is not the exact inverse"),
-    "exponential": (5, {}, exponential, "n odd"),
-    "exponential/even": (4, {}, exponential, "n even"),
-    "householder": (5, {"reflections": 3}, householder, "fewer reflections than n"),
-    "householder/one": (4, {"reflections": 1}, householder, "one reflection"),
-    "householder/all": (4, {"reflections": 4}, householder, "as many as n: the last is a sign"),
-    "tunable_rotations": (6, {"capacity": 4, "complex": False}, rotations, "real"),
-    "tunable_rotations/complex": (6, {"capacity": 4, "complex": True}, rotations, "complex"),
-    "tunable_rotations/full": (4, {"capacity": 4, "complex": False}, rotations, "L = n"),
-    "fft_rotations": (8, {"complex": False}, rotations, "real"),
-    "fft_rotations/complex": (8, {"complex": True}, rotations, "complex"),
-    "volume_preserving": (6, {"sublayers": 3}, rotations, "three permutations"),
-    "structured_unitary": (5, {}, structured, "uRNN's eight factors"),
-    "structured_unitary/even": (4, {}, structured, "n even"),
+MAPS: dict[str, tuple[int, Config, str]] = {
+    "scaled_cayley": (5, {"negative_ones": 2}, "n odd, D of both signs"),
+    "scaled_cayley/no-negative": (4, {"negative_ones": 0}, "D = I"),
+    "scaled_cayley/all-negative": (4, {"negative_ones": 4}, "D = -I"),
+    "neumann_cayley": (5, {"negative_ones": 2}, "an A_tilde that is not the exact inverse"),
+    "exponential": (5, {}, "n odd"),
+    "exponential/even": (4, {}, "n even"),
+    "householder": (5, {"reflections": 3}, "fewer reflections than n"),
+    "householder/one": (4, {"reflections": 1}, "one reflection"),
+    "householder/all": (4, {"reflections": 4}, "as many as n: the last is a sign"),
+    "tunable_rotations": (6, {"capacity": 4, "complex": False}, "real"),
+    "tunable_rotations/complex": (6, {"capacity": 4, "complex": True}, "complex"),
+    "tunable_rotations/full": (4, {"capacity": 4, "complex": False}, "L = n"),
+    "fft_rotations": (8, {"complex": False}, "real"),
+    "fft_rotations/complex": (8, {"complex": True}, "complex"),
+    "volume_preserving": (6, {"sublayers": 3}, "three permutations"),
+    "structured_unitary": (5, {}, "uRNN's eight factors"),
+    "structured_unitary/even": (4, {}, "n even"),
 }
 
 
@@ -218,9 +196,10 @@ def _map(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
 
 def maps() -> Iterator[Spec]:
     """Kind parametrization."""
-    for name, (n, options, source, why) in MAPS.items():
+    for name, (n, options, why) in MAPS.items():
         config = {"parametrization": name.partition("/")[0], **options}
-        yield Spec(f"parametrization/{name}", "parametrization", config, _map(config, n), (source,), why)
+        sources = (source_of(reference.parametrization_of(config)),)
+        yield Spec(f"parametrization/{name}", "parametrization", config, _map(config, n), sources, why)
 
 
 def sgd(rate: float, **options: float) -> Config:
@@ -245,53 +224,32 @@ THEANO = {"decay": 0.9, "initial": 1e-3, "epsilon": 0.0}
 KERAS = {"decay": 0.9, "epsilon": 1e-7}
 
 
-def _series(order: int, reset_every: int | None, optimizer: Config, k: int = 2) -> Config:
-    own = {"algorithm": "neumann_cayley", "negative_ones": k, "order": order, "reset_every": reset_every}
+def _series(order: int, reset_every: int | None, optimizer: Config) -> Config:
+    own = {"algorithm": "neumann_cayley", "negative_ones": 2, "order": order, "reset_every": reset_every}
     return own | {"optimizer": optimizer}
 
 
 FORCING = sgd(0.25)
-UPDATES: dict[str, tuple[Config, ModuleType, float, str]] = {
-    "neumann_cayley/order-1": (_series(1, None, sgd(0.02)), neumann, 1.0, "order 1, SGD, no resets"),
-    "neumann_cayley/order-2": (_series(2, None, adam(0.02)), neumann, 1.0, "order 2, Adam, no resets"),
-    "neumann_cayley/order-3": (_series(3, None, sgd(0.05, momentum=0.5)), neumann, 1.0, "order 3, momentum, no resets"),
-    "neumann_cayley/reset": (_series(2, 3, rmsprop(0.005)), neumann, 1.0, "a reset after every third update"),
-    "neumann_cayley/reset-adam": (_series(1, 4, adam(0.02)), neumann, 1.0, "order 1, Adam, resets"),
-    "neumann_cayley/tensorflow": (
-        _series(2, 5, rmsprop(0.02, **TENSORFLOW)),
-        neumann,
-        1.0,
-        "RMSprop as TensorFlow 1 has it",
-    ),
-    "neumann_cayley/forced": (_series(2, None, FORCING), neumann, 1.0, "steps so long that they force resets"),
+UPDATES: dict[str, tuple[Config, str]] = {
+    "neumann_cayley/order-1": (_series(1, None, sgd(0.02)), "order 1, SGD, no resets"),
+    "neumann_cayley/order-2": (_series(2, None, adam(0.02)), "order 2, Adam, no resets"),
+    "neumann_cayley/order-3": (_series(3, None, sgd(0.05, momentum=0.5)), "order 3, momentum, no resets"),
+    "neumann_cayley/reset": (_series(2, 3, rmsprop(0.005)), "a reset after every third update"),
+    "neumann_cayley/reset-adam": (_series(1, 4, adam(0.02)), "order 1, Adam, resets"),
+    "neumann_cayley/tensorflow": (_series(2, 5, rmsprop(0.02, **TENSORFLOW)), "RMSprop as TensorFlow 1 has it"),
+    "neumann_cayley/forced": (_series(2, None, FORCING), "steps so long that they force resets"),
     "neumann_cayley/forced-and-due": (
         _series(2, 4, FORCING),
-        neumann,
-        1.0,
         "forced resets between those that are due, whose count goes on",
     ),
-    "neumann_cayley/weight-decay": (
-        _series(2, None, adam(0.02, weight_decay=0.1)),
-        neumann,
-        1.0,
-        "weight decay of A",
-    ),
+    "neumann_cayley/weight-decay": (_series(2, None, adam(0.02, weight_decay=0.1)), "weight decay of A"),
     "scaled_cayley": (
         {"algorithm": "scaled_cayley", "negative_ones": 2, "optimizer": adam(0.02)},
-        cayley,
-        1.0,
         "the exact inverse at every update",
     ),
-    "geodesic_unitary": (
-        {"algorithm": "geodesic_unitary", "optimizer": sgd(0.05)},
-        geodesic,
-        1.0,
-        "multiplicative Cayley steps",
-    ),
+    "geodesic_unitary": ({"algorithm": "geodesic_unitary", "optimizer": sgd(0.05)}, "multiplicative Cayley steps"),
     "geodesic_unitary/rmsprop": (
         {"algorithm": "geodesic_unitary", "optimizer": rmsprop(0.01)},
-        geodesic,
-        1.0,
         "each entry of the gradient scaled first",
     ),
 }
@@ -303,10 +261,7 @@ def _rebasing(every: int, optimizer: Config) -> Config:
 
 REBASED: dict[str, tuple[Config, str]] = {
     "dynamic_trivialization": (_rebasing(3, sgd(0.05)), "U = base exp(A), rebased after every third update"),
-    "dynamic_trivialization/adam": (
-        _rebasing(3, adam(0.05)),
-        "Adam, whose moments go on over a rebase",
-    ),
+    "dynamic_trivialization/adam": (_rebasing(3, adam(0.05)), "Adam, whose moments go on over a rebase"),
     "dynamic_trivialization/every-update": (
         _rebasing(1, sgd(0.05, momentum=0.5)),
         "rebased after every update: a step along the geodesic",
@@ -314,20 +269,17 @@ REBASED: dict[str, tuple[Config, str]] = {
 }
 
 
-def _rebased(n: int = 5, k: int = 8) -> Callable[[np.random.Generator], Arrays]:
-    def draw(rng: np.random.Generator) -> Arrays:
-        return {"U0": np.linalg.qr(rng.standard_normal((n, n)))[0], "dU": standard_normal(rng, (k, n, n), False)}
-
-    return draw
+def _rebased(rng: np.random.Generator) -> Arrays:
+    return {"U0": np.linalg.qr(rng.standard_normal((5, 5)))[0], "dU": standard_normal(rng, (8, 5, 5), False)}
 
 
-def _updates(config: Config, size: float, n: int = 5, k: int = 8) -> Callable[[np.random.Generator], Arrays]:
+def _updates(config: Config) -> Callable[[np.random.Generator], Arrays]:
     p = reference.parametrization_of(config)
 
     def draw(rng: np.random.Generator) -> Arrays:
-        params = random_map_problem(p, n, rng).params
+        params = random_map_problem(p, 5, rng).params
         (name, value), complex = next(iter(params.items())), isinstance(p, GeodesicUnitary)
-        return {f"{name}0": value, "dU": size * standard_normal(rng, (k, n, n), complex)}
+        return {f"{name}0": value, "dU": standard_normal(rng, (8, 5, 5), complex)}
 
     def forcing(rng: np.random.Generator) -> Arrays:
         """Of ||A_tilde delta||, steps with both norms below 1, with Frobenius' alone above, and with both above."""
@@ -364,11 +316,12 @@ def _norms(config: Config, inputs: Arrays) -> list[tuple[float, float]]:
 
 def updates() -> Iterator[Spec]:
     """Kind update."""
-    for name, (config, source, size, why) in UPDATES.items():
-        yield Spec(f"update/{name}", "update", config, _updates(config, size), (source, optimizers), why)
+    for name, (config, why) in UPDATES.items():
+        sources = (source_of(reference.parametrization_of(config)), optimizers)
+        yield Spec(f"update/{name}", "update", config, _updates(config), sources, why)
     for name, (config, why) in REBASED.items():
         zeros = ("A",) if config["rebase_every"] == 1 else ()
-        yield Spec(f"update/{name}", "update", config, _rebased(), (exponential, optimizers), why, zeros=zeros)
+        yield Spec(f"update/{name}", "update", config, _rebased, (exponential, optimizers), why, zeros=zeros)
 
 
 OPTIMIZERS: dict[str, tuple[Config, str]] = {

@@ -81,13 +81,7 @@ CASES: dict[str, tuple[dict[str, Value], str]] = {
         "the released cell: variance 2 / (m + n), biases 0, U_c orthogonal",
     ),
     "fastrnn": (
-        {
-            "W": _tenth(N, M),
-            "U": _tenth(N, N),
-            "b": constant(1.0, N),
-            "alpha": constant(-3.0),
-            "beta": constant(3.0),
-        },
+        {"W": _tenth(N, M), "U": _tenth(N, N), "b": constant(1.0, N), "alpha": constant(-3.0), "beta": constant(3.0)},
         "EdgeML: alpha = -3 and beta = 3 before the sigmoid, deviation 0.1, b = 1",
     ),
     "lstm": (

@@ -1,43 +1,29 @@
 """The cases of kind `layer`: what users of a layer meet around a cell."""
 
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
-from ortho_ref.cells import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
-from ortho_ref.conformance.cases import layered, reference, small_cells
+from ortho_ref.conformance.cases import layered, reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config
-from ortho_ref.parametrizations import cayley, exponential, householder, rotations, structured
-from scripts.maintain.vectors.spec import Spec
+from scripts.maintain.vectors.spec import Spec, source_of
 
 AFTER = {"reset_gate": True, "update_gate": True}
-#: Name in a case -> the cell's options, its module.
-CELLS: dict[str, tuple[Config, ModuleType]] = {
-    "elman": ({"cell": "elman", "activation": "tanh", "complex": False}, elman),
-    "fastrnn": ({"cell": "fastrnn", "activation": "tanh", "constraint": None}, fastrnn),
-    "gru_reset_before": ({"cell": "gru_reset_before", "activation": "tanh"}, gru_reset_before),
-    "nc_gru": ({"cell": "gru_reset_before", "activation": "modrelu"}, gru_reset_before),
-    "gru_reset_after": (
-        {"cell": "gru_reset_after", "activation": "tanh", "recurrent_bias": True} | AFTER,
-        gru_reset_after,
-    ),
-    "lstm": ({"cell": "lstm"}, lstm),
-    "fastgrnn": ({"cell": "fastgrnn"}, small_cells),
-    "ugrnn": ({"cell": "ugrnn"}, small_cells),
+#: Name in a case -> the cell's options.
+CELLS: dict[str, Config] = {
+    "elman": {"cell": "elman", "activation": "tanh", "complex": False},
+    "fastrnn": {"cell": "fastrnn", "activation": "tanh", "constraint": None},
+    "gru_reset_before": {"cell": "gru_reset_before", "activation": "tanh"},
+    "nc_gru": {"cell": "gru_reset_before", "activation": "modrelu"},
+    "gru_reset_after": {"cell": "gru_reset_after", "activation": "tanh", "recurrent_bias": True} | AFTER,
+    "lstm": {"cell": "lstm"},
+    "fastgrnn": {"cell": "fastgrnn"},
+    "ugrnn": {"cell": "ugrnn"},
 }
 ABSENT = ("elman", "fastrnn", "gru_reset_before", "nc_gru", "gru_reset_after", "lstm")
-CELLS_OF = {options["cell"]: module for options, module in CELLS.values()}
-MAPS_OF: dict[str, ModuleType] = {
-    "structured_unitary": structured,
-    "fft_rotations": rotations,
-    "householder": householder,
-    "exponential": exponential,
-    "scaled_cayley": cayley,
-}
 PLAIN: Config = {
     "layers": 1,
     "bidirectional": False,
@@ -274,30 +260,31 @@ def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) ->
     return found
 
 
+def _spec(id: str, config: Config, draw: Callable[[np.random.Generator], Arrays], why: str, arrays: Any = None) -> Spec:
+    sources = [source_of(reference.cell_of(config))]
+    if config["parametrized"]:
+        sources.append(source_of(reference.parametrization_of(config["parametrized"])))
+    return Spec(f"layer/{id}", "layer", config, draw, tuple(sources), why, arrays=arrays)
+
+
 def layer_cases() -> Iterator[Spec]:
     """Kind layer."""
     for variant, (options, names, why) in VARIANTS.items():
         for name in names:
-            own, module = CELLS[name]
-            config = own | PLAIN | options
-            yield Spec(f"layer/{name}/{variant}", "layer", config, _drawing(config), (module,), why)
+            config = CELLS[name] | PLAIN | options
+            yield _spec(f"{name}/{variant}", config, _drawing(config), why)
     for name, (own, kept, n, why) in KEPT.items():
         config = own | PLAIN | {"parametrized": kept}
-        sources = CELLS_OF[own["cell"]], MAPS_OF[kept["parametrization"]]
-        yield Spec(f"layer/{name}/parametrized", "layer", config, _kept(config, n), sources, why)
+        yield _spec(f"{name}/parametrized", config, _kept(config, n), why)
         for size, (T, B, m, any_n, of_fft, beside) in KEPT_SIZES.items():
             n = of_fft if kept["parametrization"] == "fft_rotations" else any_n
             arrays = _kept_ranges(config, {"T": T, "B": B, "m": m, "n": n})
-            id, why_all = f"layer/{name}/parametrized-{size}", f"{why}; {beside}"
-            yield Spec(id, "layer", config, _kept(config, n), sources, why_all, arrays=arrays)
+            yield _spec(f"{name}/parametrized-{size}", config, _kept(config, n), f"{why}; {beside}", arrays)
     for id, (sizes, offsets, why) in LARGE.items():
-        own, module = CELLS[id.partition("/")[0]]
-        config = own | PLAIN
-        arrays = _ranges(config, sizes, offsets)
-        yield Spec(f"layer/{id}", "layer", config, _drawing(config), (module,), why, arrays=arrays)
+        config = CELLS[id.partition("/")[0]] | PLAIN
+        yield _spec(id, config, _drawing(config), why, _ranges(config, sizes, offsets))
     for name in STACKED:
-        own, module = CELLS[name]
         for variant, (stacked, options, why) in STACKS.items():
-            config = own | PLAIN | options
+            config = CELLS[name] | PLAIN | options
             arrays = _ranges(config, dict(zip("TBmn", stacked, strict=True)), {})
-            yield Spec(f"layer/{name}/{variant}", "layer", config, _drawing(config), (module,), why, arrays=arrays)
+            yield _spec(f"{name}/{variant}", config, _drawing(config), why, arrays)

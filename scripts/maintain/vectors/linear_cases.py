@@ -19,22 +19,11 @@ _STILL = {
 
 
 class Plan(NamedTuple):
-    """How a case is drawn.
+    """How the case linear/RECURRENCE/NAME is drawn.
 
-    Attributes
-    ----------
-    name, recurrence : str
-        The case is linear/RECURRENCE/NAME.
-    why : str
-        What it is there for.
-    sizes, ranges, options : mapping
-        What differs from `SIZES`, from the ranges of the inputs and from the usual options.
-    initial : bool
-        Whether an initial state is given.
-    marks : collection of (int, int)
-        Step and sequence of the resets.
-    without : str
-        An input that the options leave out.
+    sizes, ranges, options: what differs from `SIZES`, from the inputs' ranges and from the usual options.
+    initial: whether an initial state is given.  marks: step and sequence of the resets.
+    without: an input that the options leave out.
     """
 
     name: str

@@ -5,6 +5,7 @@ They are multiples of 1/4096 that float32 has exactly.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -12,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.cells import Cell
 from ortho_ref.conformance.cases import drawing, reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config, parted
 from ortho_ref.conformance.compare import MINIMUM
+from ortho_ref.parametrizations import Parametrization
 from scripts.maintain.equations.tags import tags_of
 
 GRID = 4096
@@ -67,6 +70,11 @@ class Spec:
     def outputs(self, inputs: Arrays) -> Arrays:
         """The answer."""
         return reference.outputs(self.case(inputs))
+
+
+def source_of(own: Cell | Parametrization) -> ModuleType:
+    """The module of a cell or a map."""
+    return sys.modules[type(own).__module__]
 
 
 def on_grid(array: np.ndarray) -> np.ndarray:

@@ -72,8 +72,7 @@ def test_the_jacobian_and_its_bound(seed):
     assert same(np.block(blocks), step.J)
     change = Draw(seed).real(2 * n)
     assert as_differences(
-        step.J @ change,
-        lambda s: np.concatenate(forward(w, x, h + s * change[:n], c + s * change[n:], {})),
+        step.J @ change, lambda s: np.concatenate(forward(w, x, h + s * change[:n], c + s * change[n:], {}))
     )
     assert lstm.bound(LSTM(), w, x, np.concatenate([h, c])).ratio <= 1 + 1e-12
     B = np.array([[np.linalg.norm(block, 2) for block in row] for row in blocks])

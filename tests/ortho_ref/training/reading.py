@@ -27,9 +27,9 @@ def choices(out):
         return folder.choices()
 
 
-def iterations_of(out, which=None):
+def iterations_of(out):
     with RunFolder(out) as folder:
-        return folder.iterations(which)
+        return folder.iterations()
 
 
 def write_config(out, config):

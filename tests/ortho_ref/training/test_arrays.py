@@ -246,6 +246,10 @@ def test_what_the_mask_leaves_out_need_not_be_finite():
             ValueError,
             "lengths is int64 (20,); allowed: integers (20,), 1 to T = 6",
         ),
+        (NUMBERS, np.array(1), {}, ValueError, "y has shape (); expected entries"),
+        (NUMBERS, LABELS, {"lengths": np.full(20, "4")}, ValueError, "lengths is <U1 (20,); allowed"),
+        (NUMBERS, LABELS, {"lengths": LABELS + 1, "mask": TOKENS >= 0}, ValueError, "lengths is int64 (20,) beside a"),
+        (NUMBERS, LABELS, {"mask": TOKENS[:, :3] >= 0}, ValueError, "mask is bool (20, 3); expected bool (20, 6)"),
         (NUMBERS, LABELS, {"lengths": [6] * 20}, ValueError, "lengths is a list; allowed: integers (20,)"),
         (NUMBERS, LABELS, {"held_out": np.array([3, 3])}, ValueError, "held_out is int64 (2,); allowed: integers from"),
         (

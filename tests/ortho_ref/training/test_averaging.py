@@ -15,7 +15,7 @@ from ortho_ref.training.runs import TrainingRun, load
 from ortho_ref.training.task import Batch, Tokens
 from ortho_ref.training.trainer import evaluate
 from tasks.text import Text
-from tasks.window_lengths import random_length
+from tasks.windows import random_length
 from tests.ortho_ref.training.reading import read_metrics
 from tests.ortho_ref.training.test_trainer import Fixed, assert_same, end_of, network_for
 

@@ -48,11 +48,7 @@ def test_rates_are_plain_numbers(schedule, rate):
 
 BAD = [
     *(("rate", rate, "a finite number >= 0") for rate in (-1e-3, -math.inf, math.inf, math.nan)),
-    *(
-        (name, n, "an integer >= 1")
-        for name in ("updates", "every")
-        for n in (0, -1, 2.5, 2.0, math.inf, math.nan, True)
-    ),
+    *((name, n, "an integer >= 1") for name in ("updates", "every") for n in (0, 2.0, True)),
     *(("factor", factor, "0 < factor <= 1") for factor in (0, -0.5, 1.5, math.inf, math.nan)),
 ]
 

@@ -402,10 +402,7 @@ def test_each_sequence_weighs_the_same():
             {"optimizer": ByName({"*.A": SGD(0.1), "layer0.*": SGD(0.1)})},
             r"optimizer: no pattern fits the parameter 'readout.W': \*.A, layer0.\*",
         ),
-        (
-            {"clip_value": 1.0, "clip_norm": 2.0},
-            "clip_value is 1.0 and clip_norm is 2.0; allowed: one of them",
-        ),
+        ({"clip_value": 1.0, "clip_norm": 2.0}, "clip_value is 1.0 and clip_norm is 2.0; allowed: one of them"),
         ({"device": "tpu"}, "device is 'tpu'; allowed: 'cpu', 'gpu'.*"),
     ],
 )
