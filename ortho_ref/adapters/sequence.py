@@ -265,21 +265,10 @@ def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
 def adapter(
     read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], take: Callable[[Any, Any], Taken]
 ) -> Callable[[Any], Arrays | None]:
-    """The adapter of a framework.
+    """The adapter of a framework, from three functions.
 
-    Parameters
-    ----------
-    read : callable
-        Of a case a Sequence or Layer: `sequence_of`, `layer_of`, `sequence_or_layer`.
-    supports : callable
-        Of these the layout of the weights, None for what the framework does not have.
-    take : callable
-        take(sequence or layer, the framework's arrays) -> what it gave.
-
-    Returns
-    -------
-    callable
-        run(case) -> the outputs, or None.
+    read makes a Sequence or Layer of a case; supports gives the layout of its weights, None for what the framework does
+    not have; take gives what the framework gave, from it and the framework's arrays.
     """
 
     def run(case: Any) -> Arrays | None:

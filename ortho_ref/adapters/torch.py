@@ -235,19 +235,7 @@ def taken(function: Any) -> int | None:
 
 
 class _Known:
-    """A layer of torch.nn's, by the converters.
-
-    Parameters
-    ----------
-    target : class or module
-        nn.GRU, or an instance, whose options are taken.
-    name : str
-        "nn.GRU", "nn.GRUCell".
-    device : torch.device, str or None
-        Where it runs; an instance's own unless given.
-    torch : module
-        PyTorch.
-    """
+    """A layer of torch.nn's, "nn.GRU" or "nn.GRUCell", by the converters; of an instance, its options and device."""
 
     def __init__(self, target: Any, name: str, device: Any, torch: Any) -> None:
         self._torch, self._one_step = torch, name.endswith("Cell")

@@ -52,25 +52,9 @@ def diagnose(
     dtype: str,
     run: Run | None = None,
 ) -> list[Result]:
-    """Say of every failed case what is wrong.
+    """The results, those that failed with outputs with a diagnosis; `given` has the outputs by the case's name.
 
-    Parameters
-    ----------
-    chosen : sequence of Vector
-        The cases that were run.
-    results : sequence of Result
-        What was found, in the same order.
-    given : dict of str to dict of str to array
-        The outputs that were given, by the case's name.
-    dtype : str
-        "float64" or "float32".
-    run : callable, optional
-        The implementation, which is asked again where nothing else is found.
-
-    Returns
-    -------
-    list of Result
-        The results, those that failed with outputs with a diagnosis.
+    run, the implementation, is asked again where nothing else is found.
     """
     with np.errstate(all="ignore"):
         failures = {}

@@ -23,19 +23,7 @@ _ROUGH = 0.1
 def in_float32(given: Arrays, vector: Vector, names: Iterable[str]) -> bool:
     """Whether wrong outputs hold float32 numbers alone, where the answer does not, off by no more than rounding.
 
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs.
-    vector : Vector
-        The case with its answer.
-    names : iterable of str
-        The wrong ones.
-
-    Returns
-    -------
-    bool
-        False where there are none.
+    False where `names`, the wrong ones, are none.
     """
     wrong, size = list(names), scales(vector.expected)
     return bool(wrong) and all(
@@ -69,21 +57,7 @@ def is_rounding(
 ) -> bool | None:
     """Whether the error of every wrong output is rounding, by what was given beside the case.
 
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs for the case.
-    vector : Vector
-        The case with its answer.
-    given_beside, vector_beside
-        The same of the case beside.
-    names : iterable of str
-        The wrong outputs.
-
-    Returns
-    -------
-    bool or None
-        None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
+    None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
     """
     wrong, size = list(names), scales(vector.expected)
     good = all(

@@ -38,23 +38,7 @@ def load_adapter(name: str) -> Run:
 
 
 def load_module(name: str) -> ModuleType:
-    """An adapter's module.
-
-    Parameters
-    ----------
-    name : str
-        FILE.py, or a module's dotted name.
-
-    Returns
-    -------
-    module
-        It, executed.
-
-    Raises
-    ------
-    ValueError
-        It cannot be loaded; whatever it raises is passed on in the message.
-    """
+    """The module of FILE.py or of a dotted name.  ValueError where it cannot be loaded, with whatever it raises."""
     try:
         return _module(name)
     except KeyboardInterrupt:
