@@ -88,10 +88,11 @@ def scales(expected: Arrays) -> dict[str, float]:
 
 def _scale(name: str, expected: Arrays) -> float:
     """The scale of one output; the largest of all is looked for only where its own is 0."""
-    return _largest(expected[name]) or max(map(_largest, expected.values())) or 1.0
+    return largest(expected[name]) or max(map(largest, expected.values())) or 1.0
 
 
-def _largest(array: np.ndarray) -> float:
+def largest(array: np.ndarray) -> float:
+    """The modulus of the largest entry; 0 of none."""
     return float(np.abs(array).max(initial=0))
 
 
@@ -136,9 +137,9 @@ def _as_moved(found: Comparison, vector: Vector, given: np.ndarray | NoArray, dt
     expected, first = vector.expected["parameter"], vector.case.inputs["parameter0"]
     worst = 0.0
     for k, (ours, theirs) in enumerate(zip(expected, given, strict=True), 1):
-        slack = k * float(np.finfo(dtype).eps) * _largest(ours)
-        off = float(np.abs(theirs.astype(np.float64) - ours).max(initial=0)) - slack
-        moved = _largest(ours - first)
+        slack = k * float(np.finfo(dtype).eps) * largest(ours)
+        off = largest(theirs.astype(np.float64) - ours) - slack
+        moved = largest(ours - first)
         worst = max(worst, off / moved if moved else 0.0)
     if worst <= found.tolerance:
         return found
@@ -168,7 +169,7 @@ def _compared(
     given_dtype, given = given.dtype, given.astype(np.float64)
     if not np.isfinite(given).all():
         return Comparison(np.inf, limit, "is not finite")
-    error = float(np.abs(given - expected).max(initial=0)) / scale
+    error = largest(given - expected) / scale
     if error > limit and low is not None and high is not None:
         outside = float(np.maximum(low - given, given - high).max(initial=0)) / scale
         if outside <= limit:

@@ -206,13 +206,8 @@ def lines(results: "Sequence[Result]", assumed: Sequence[Assumed] = ()) -> list[
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(
-        shown(text, None),
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    text = shown(text, None)
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def numbers(results: "Sequence[Result]") -> dict[str, int]:

@@ -108,11 +108,9 @@ class Failure:
         return [(m,) for m in self.applicable if self.explained_by((m,))] if self.given else []
 
     def explained_by(self, combination: Combination) -> bool:
-        """Whether these are the outputs of mistakes, all of which apply."""
-        return all(mistake in self.applicable for mistake in combination) and self.is_of(combination)
-
-    def is_of(self, combination: Combination) -> bool:
-        """Whether these are the outputs of mistakes, made for this case; around what is assumed, or within it."""
+        """Whether these are the outputs of mistakes, all of which apply; around what is assumed, or within it."""
+        if not all(mistake in self.applicable for mistake in combination):
+            return False
         if len(combination) == 1 or self._beginning.may_be(combination):
             outputs = self.outputs(combination)
             if outputs is not None and self._matcher.matches(outputs):

@@ -94,9 +94,10 @@ def localised(failure: Failure, asker: Asker) -> str:
     if not trial.wrong:
         return ""
     found = _Found([], [])
-    for chosen in (switches.first, switches.then):
-        for switch in chosen(failure.vector.case, found.right):
-            trial.sort(switch, found)
+    for switch in switches.first(failure.vector.case):
+        trial.sort(switch, found)
+    for switch in switches.then(failure.vector.case, found.right):
+        trial.sort(switch, found)
     if not found.right:
         trial.ask_rest()
     trial.confirm(found)

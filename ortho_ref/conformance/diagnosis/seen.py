@@ -251,11 +251,8 @@ def _first(vector: Vector, given: Arrays, dtype: str) -> str:
         return ""
     name = min(wrong, key=lambda name: (wrong[name], names.index(name)))
     before = [f"{own}[{wrong[name]}]" for own in names[: names.index(name)]]
-    return f"{name}[{wrong[name]}] is wrong where {' and '.join(before)} {_are(before)} right" if before else ""
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    are = "is" if len(before) == 1 else "are"
+    return f"{name}[{wrong[name]}] is wrong where {' and '.join(before)} {are} right" if before else ""
 
 
 def _of_another(name: str, vector: Vector, theirs: np.ndarray, dtype: str) -> str:

@@ -70,8 +70,8 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def first(case: Case, right: Iterable[Switch] = ()) -> list[Switch]:
-    """The switches that are tried first, each of one kind of thing, that change the case; nothing is `right` yet."""
+def first(case: Case) -> list[Switch]:
+    """The switches that are tried first, each of one kind of thing, that change the case."""
     switches = _FIRST.get(case.kind, lambda _: [])(case)
     return [switch for switch in switches if _differs(case, switch)]
 

@@ -45,7 +45,7 @@ class Elsewhere(ABC):
     fresh: bool = False  # whether every case has a process of its own, which keeps nothing from the one before
     name: str  # how it was given
     file: Path | None  # what it is read from, where that is known
-    cell: str = ""  # as of `OfCell`, as is the next
+    cell: str = ""  # this and the next as of `OfCell`
     assumes: tuple[str, ...] = ()
 
     @abstractmethod

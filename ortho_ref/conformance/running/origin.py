@@ -43,7 +43,7 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     """Which implementation was run, and when."""
 
     adapter: str  # the file, the module or the command that was given; of a function its own name
-    #: Of a command the program's.
+    #: Of a command that of its program.
     sha256: Annotated[Sha256 | None, Meta(description="of the adapter's file; null where that is not known")]
     apart: Annotated[bool, Meta(description="whether it ran in a process of its own")]
     started: Time

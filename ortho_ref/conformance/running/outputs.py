@@ -70,7 +70,10 @@ def view(value: Any) -> np.ndarray | NoArray:
     if isinstance(value, NoArray):
         return value
     if type(value) in (int, float):
-        return _number(value)
+        try:
+            return np.asarray(float(value))
+        except OverflowError:
+            return np.asarray(np.inf)
     kind = type(value)
     if isinstance(value, np.ndarray | np.generic) and not isinstance(value, NOT_PLAIN):
         return np.asarray(value) if isinstance(value, np.generic) else np.ndarray.view(value, np.ndarray)
@@ -109,13 +112,6 @@ def _words(error: Exception) -> str:
         return str(error)
     except Exception:
         return type(error).__name__
-
-
-def _number(value: float) -> np.ndarray:
-    try:
-        return np.asarray(float(value))
-    except OverflowError:
-        return np.asarray(np.inf)
 
 
 def modified(now: Any, fresh: Mapping[str, np.ndarray]) -> str:
