@@ -14,6 +14,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    check_given,
     left_out,
     of_yours,
     one_cell,
@@ -87,9 +88,7 @@ def from_equinox(
         )
     ways = ways_of(layers, bidirectional)
     config, layout = one_cell(cell, weights, "from_equinox", ways)
-    if weights is None:
-        own = "its parameters -> the kit's weights (docs/check/adapters.md)"
-        raise TypeError(f"from_equinox of a cell of yours needs weights=, {own}")
+    check_given(weights, "from_equinox of a cell of yours")
 
     def made(m: int, n: int) -> Any:
         return target(m, n, key=jax.random.key(0)) if is_class else target(m, n)

@@ -14,6 +14,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    check_given,
     left_out,
     of_yours,
     one_cell,
@@ -86,10 +87,7 @@ def from_flax(
             "make(input_size, hidden_size)"
         )
     config, layout = one_cell(cell, weights, "from_flax")
-    if weights is None:
-        raise TypeError(
-            "from_flax of a cell of yours needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
-        )
+    check_given(weights, "from_flax of a cell of yours")
     module, flavour = _made(target, flavours, *_TRIAL, "float32")
     check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
 

@@ -18,6 +18,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    check_given,
     in_numpy,
     left_out,
     loss_of,
@@ -80,11 +81,7 @@ def from_keras(
             "make(hidden_size)"
         )
     config, layout = one_cell(cell, weights, "from_keras")
-    if weights is None:
-        raise TypeError(
-            "from_keras of a layer of yours needs weights=, its variables -> the kit's weights (docs/check/adapters.md)"
-        )
-
+    check_given(weights, "from_keras of a layer of yours", "variables")
     trial = _made(target, *_TRIAL, "float32", keras)
     wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}
     check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*_TRIAL)))

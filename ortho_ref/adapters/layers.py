@@ -127,23 +127,10 @@ def of_way(weights: Arrays, way: Direction) -> Arrays:
 def layer_outputs(
     case: Any, y: np.ndarray, last: tuple[np.ndarray, ...], gradients: Mapping[str, np.ndarray]
 ) -> Arrays:
-    """The outputs of the case.
+    """The outputs of the case, under the kit's names.
 
-    Parameters
-    ----------
-    case : Case
-        Of kind `layer`.
-    y : array (T, B, n)
-        What the last layer gives.
-    last : tuple of array (L, B, n)
-        The last states, in the order of the cell's.
-    gradients : mapping of str to array
-        "x", time first, "h0", "layer0.W_r", ...; those that the case does not want are left out.
-
-    Returns
-    -------
-    dict of str to array
-        Under the kit's names.
+    y (T, B, n) is what the last layer gives, last (L, B, n) the states in the cell's order; gradients are by "x", time
+    first, "h0", "layer0.W_r", ...: those that the case does not want are left out.
     """
     states = CELLS[case.config["cell"]].states
     found = {"y": time_first(case.config, y)} | {f"{s}_T": a for s, a in zip(states, last, strict=True)}

@@ -21,23 +21,11 @@ def is_recurrence(cell: Any) -> bool:
 
 
 def linear_adapter(forward: Forward, cell: str, taken: Gradients) -> OfCell:
-    """The adapter of a framework.
+    """The adapter of a framework, for one recurrence: None for another kind or recurrence.
 
-    Parameters
-    ----------
-    forward : callable
-        forward(x, config) -> the outputs by name; x has the case's inputs by name, time first, complex ones with a last
-        axis of 2, without the upstream gradients.
-    cell : str
-        The recurrence, "kda".
-    taken : callable
-        taken(forward, inputs, upstream, wanted, case) -> the framework's outputs and gradients, in NumPy; of
-        L = sum(do * o) + sum(dS_T * S_T) by the wanted inputs.
-
-    Returns
-    -------
-    callable
-        run(case) -> the outputs, or None for another kind or recurrence.
+    x of forward(x, config) has the case's inputs by name, time first, complex ones with a last axis of 2, without the
+    upstream gradients; taken(forward, inputs, upstream, wanted, case) gives the framework's outputs and gradients, in
+    NumPy, of L = sum(do * o) + sum(dS_T * S_T) by the wanted inputs.
     """
 
     def run(case: Any) -> dict[str, np.ndarray] | None:

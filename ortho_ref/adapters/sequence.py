@@ -82,7 +82,8 @@ def sequence_of(case: Any) -> Sequence | None:
     if tokens:
         m = next(a for name, a in weights.items() if name.startswith("W")).shape[1]
         x = np.eye(m, dtype=given["h0"].dtype)[x]
-    start, d_last = (tuple(given[name] for name in group) for group in ([f"{s}0" for s in names], _last(names, given)))
+    start = tuple(given[f"{name}0"] for name in names)
+    d_last = tuple(given[f"d{name}_T"] for name in names if f"d{name}_T" in given)
     around = start, given["dh"], d_last, str(case.dtype), wants_gradients(case)
     return Sequence(case.config, weights, x, tokens, names, *around)
 
@@ -99,10 +100,6 @@ def _of_layer(layer: Layer | None) -> Sequence | None:
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
     own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last, layer.dtype, layer.gradients
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)
-
-
-def _last(names: tuple[str, ...], given: Mapping[str, np.ndarray]) -> list[str]:
-    return [f"d{name}_T" for name in names if f"d{name}_T" in given]
 
 
 def states_of(
@@ -265,21 +262,10 @@ def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
 def adapter(
     read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], take: Callable[[Any, Any], Taken]
 ) -> Callable[[Any], Arrays | None]:
-    """The adapter of a framework.
+    """The adapter of a framework, from three functions.
 
-    Parameters
-    ----------
-    read : callable
-        Of a case a Sequence or Layer: `sequence_of`, `layer_of`, `sequence_or_layer`.
-    supports : callable
-        Of these the layout of the weights, None for what the framework does not have.
-    take : callable
-        take(sequence or layer, the framework's arrays) -> what it gave.
-
-    Returns
-    -------
-    callable
-        run(case) -> the outputs, or None.
+    read makes a Sequence or Layer of a case; supports gives the layout of its weights, None for what the framework does
+    not have; take gives what the framework gave, from it and the framework's arrays.
     """
 
     def run(case: Any) -> Arrays | None:
@@ -327,6 +313,12 @@ def of_yours(
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports
+
+
+def check_given(weights: Spec | None, of: str, own: str = "parameters") -> None:
+    """TypeError where weights, which an implementation of a user's needs, are not given."""
+    if weights is None:
+        raise TypeError(f"{of} needs weights=, its {own} -> the kit's weights (docs/check/adapters.md)")
 
 
 def left_out(why: str, **given: Any) -> None:

@@ -18,6 +18,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    check_given,
     left_out,
     loss_of,
     of_yours,
@@ -99,13 +100,8 @@ def from_torch(
         raise missing(error, "torch", "pip install torch") from None
     known = _known(target, torch)
     if known is not None:
-        given = {
-            "cell": cell,
-            "weights": weights,
-            "call": call,
-            "layers": layers,
-            "bidirectional": bidirectional or None,
-        }
+        given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
+        given["bidirectional"] = bidirectional or None
         left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
     ways = ways_of(layers, bidirectional)
@@ -116,10 +112,7 @@ def from_torch(
     style = Style(step, batch_first)
 
     if _makes_modules(target, torch):
-        if weights is None:
-            raise TypeError(
-                "from_torch of a module needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
-            )
+        check_given(weights, "from_torch of a module")
         where = "cpu" if device is None else device
         style = style._replace(state=_takes_state(target, call, step))
         bind = _bound_to_modules(target, call, layout, style, where, torch)
@@ -193,10 +186,8 @@ def _bound_to_modules(
 def _known(target: Any, torch: Any) -> str | None:
     """Which of torch.nn's classes a target is, or derives from."""
     kind = target if isinstance(target, type) else type(target)
-    for name in (*CELLS, *(f"{name}Cell" for name in CELLS)):
-        if issubclass(kind, getattr(torch.nn, name)):
-            return f"nn.{name}"
-    return None
+    names = (*CELLS, *(f"{name}Cell" for name in CELLS))
+    return next((f"nn.{name}" for name in names if issubclass(kind, getattr(torch.nn, name))), None)
 
 
 def _makes_modules(target: Any, torch: Any) -> bool:
@@ -235,19 +226,7 @@ def taken(function: Any) -> int | None:
 
 
 class _Known:
-    """A layer of torch.nn's, by the converters.
-
-    Parameters
-    ----------
-    target : class or module
-        nn.GRU, or an instance, whose options are taken.
-    name : str
-        "nn.GRU", "nn.GRUCell".
-    device : torch.device, str or None
-        Where it runs; an instance's own unless given.
-    torch : module
-        PyTorch.
-    """
+    """A layer of torch.nn's, "nn.GRU" or "nn.GRUCell", by the converters; of an instance, its options and device."""
 
     def __init__(self, target: Any, name: str, device: Any, torch: Any) -> None:
         self._torch, self._one_step = torch, name.endswith("Cell")

@@ -97,7 +97,8 @@ class WeightMap:
     def _read(self, array: str, given: Any) -> list[list[Piece]]:
         """An entry as a list of lists."""
         flat = list(given) if isinstance(given, list | tuple) else [given]
-        rows = [[self._piece(array, text) for text in row] for row in (flat if _nested(flat) else [flat])]
+        nested = bool(flat) and all(isinstance(row, list | tuple) for row in flat)
+        rows = [[self._piece(array, text) for text in row] for row in (flat if nested else [flat])]
         if not rows or not all(rows) or len({piece.transposed for row in rows for piece in row}) > 1:
             raise ValueError(f"weights[{array!r}] is {given!r}; allowed: weights' names, all transposed or none")
         return rows
@@ -185,10 +186,6 @@ def _words(given: Any) -> list[str]:
     if isinstance(given, str):
         return [given.strip()]
     return [word for inner in given for word in _words(inner)] if isinstance(given, list | tuple) else []
-
-
-def _nested(given: list[Any]) -> bool:
-    return bool(given) and all(isinstance(row, list | tuple) for row in given)
 
 
 def _axes(rows: list[list[Piece]]) -> tuple[int, int]:

@@ -49,23 +49,12 @@ BEYOND = 10.0
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far one output is off.
+    """How far one output is off."""
 
-    Attributes
-    ----------
-    error : float
-        Relative to the output's scale; infinite where it cannot be compared.
-    tolerance : float
-        The largest error that passes.
-    remark : str
-        What else to say.
-    times : float
-        Of what passes further off than correct code does, how many times what rounding explains; else 0.
-    """
-
-    error: float
-    tolerance: float
-    remark: str = ""
+    error: float  # relative to the output's scale; infinite where it cannot be compared
+    tolerance: float  # the largest error that passes
+    remark: str = ""  # what else to say
+    #: Of what passes further off than correct code does, how many times what rounding explains; else 0.
     times: float = 0.0
 
     @property
@@ -90,46 +79,27 @@ def rounding(case: Case, dtype: str) -> float:
 
 
 def scales(expected: Arrays) -> dict[str, float]:
-    """The scale of every output.
+    """The scale of every output, from the right ones: its largest entry.
 
-    Parameters
-    ----------
-    expected : dict of str to array
-        The outputs that are right.
-
-    Returns
-    -------
-    dict of str to float
-        The output's largest entry; where that is 0 the largest of all, and 1 where all are 0.
+    Where that is 0 the largest of all outputs, and 1 where all are 0.
     """
     return {name: _scale(name, expected) for name in expected}
 
 
 def _scale(name: str, expected: Arrays) -> float:
     """The scale of one output; the largest of all is looked for only where its own is 0."""
-    return _largest(expected[name]) or max(map(_largest, expected.values())) or 1.0
+    return largest(expected[name]) or max(map(largest, expected.values())) or 1.0
 
 
-def _largest(array: np.ndarray) -> float:
+def largest(array: np.ndarray) -> float:
+    """The modulus of the largest entry; 0 of none."""
     return float(np.abs(array).max(initial=0))
 
 
 def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: str) -> dict[str, Comparison]:
-    """Outputs beside the right ones, each on its own scale.
+    """The outputs that were given beside the right ones, each on its own scale; others than the case's are ignored.
 
-    Parameters
-    ----------
-    vector : Vector
-        The case with its answer.
-    given : dict of str to array or NoArray
-        Outputs by name; others than the case's are ignored. What is no array is compared as infinitely far off.
-    dtype : str
-        "float64" or "float32", of the inputs that they were computed from.
-
-    Returns
-    -------
-    dict of str to Comparison
-        Of the outputs that were given.
+    dtype is that of the inputs; what is no array is infinitely far off.
     """
     limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected)
     explained = rounding(vector.case, dtype)
@@ -167,9 +137,9 @@ def _as_moved(found: Comparison, vector: Vector, given: np.ndarray | NoArray, dt
     expected, first = vector.expected["parameter"], vector.case.inputs["parameter0"]
     worst = 0.0
     for k, (ours, theirs) in enumerate(zip(expected, given, strict=True), 1):
-        slack = k * float(np.finfo(dtype).eps) * _largest(ours)
-        off = float(np.abs(theirs.astype(np.float64) - ours).max(initial=0)) - slack
-        moved = _largest(ours - first)
+        slack = k * float(np.finfo(dtype).eps) * largest(ours)
+        off = largest(theirs.astype(np.float64) - ours) - slack
+        moved = largest(ours - first)
         worst = max(worst, off / moved if moved else 0.0)
     if worst <= found.tolerance:
         return found
@@ -199,7 +169,7 @@ def _compared(
     given_dtype, given = given.dtype, given.astype(np.float64)
     if not np.isfinite(given).all():
         return Comparison(np.inf, limit, "is not finite")
-    error = float(np.abs(given - expected).max(initial=0)) / scale
+    error = largest(given - expected) / scale
     if error > limit and low is not None and high is not None:
         outside = float(np.maximum(low - given, given - high).max(initial=0)) / scale
         if outside <= limit:
@@ -214,52 +184,22 @@ def fits(given: np.dtype, expected: np.dtype) -> bool:
 
 
 def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
-    """Whether outputs are those of a mistake: `Matcher.matches` of all of them.
-
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs that were given.
-    other : dict of str to array
-        Those of the mistake.
-    vector : Vector
-        The case with its answer.
-    dtype : str
-        "float64" or "float32".
-
-    Returns
-    -------
-    bool
-        False where nothing was given.
-    """
+    """Whether outputs are those of a mistake, all of them: `Matcher.matches`; False where nothing was given."""
     return Matcher(given, vector, dtype).matches(other)
 
 
 class Matcher:
-    """Given outputs, to be held against those of many mistakes: how far they are off is computed once.
+    """Given outputs, finite, of the right shapes, to be held against many mistakes: how far off is computed once.
 
     An output is a mistake's where it is within tolerance of it, or, at most `NEARLY` away, within a thousandth of how
     far it is from the answer: so a mistake is found in code that rounds as well.  What is wrong has to be four times
     nearer to the mistake than to the answer: between the two it is neither.
-
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs that were given, finite, of the right shapes.
-    vector : Vector
-        The case with its answer.
-    dtype : str
-        "float64" or "float32".
-
-    Attributes
-    ----------
-    wrong : frozenset of str
-        The outputs that are not the answer's.
     """
 
     def __init__(self, given: Arrays, vector: Vector, dtype: str) -> None:
         limit, off = tolerance(vector.case.kind, dtype), compare(vector, given, dtype)
         self._given = {name: np.asarray(array, dtype=np.float64) for name, array in given.items()}
+        #: The outputs that are not the answer's.
         self.wrong = frozenset(name for name, comparison in off.items() if not comparison.passed)
         self._near = {name: max(limit, min(NEARLY, comparison.error / 1000)) for name, comparison in off.items()}
         for name in self.wrong:

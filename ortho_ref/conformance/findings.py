@@ -38,24 +38,12 @@ Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
 class Finding(Struct, frozen=True, forbid_unknown_fields=True):
-    """One diagnosis.
+    """One diagnosis."""
 
-    Attributes
-    ----------
-    says : str
-        In words.
-    cases : tuple of str
-        Those that have it.
-    failing : int
-        How many cases of the same cells, maps or optimizers fail.
-    others : tuple of str
-        Those of them that it does not explain.
-    """
-
-    says: str
-    cases: tuple[str, ...]
-    failing: Count
-    others: tuple[str, ...]
+    says: str  # in words
+    cases: tuple[str, ...]  # those that have it
+    failing: Count  # how many cases of the same cells, maps or optimizers fail
+    others: tuple[str, ...]  # those of them that it does not explain
 
     @property
     def coverage(self) -> str:
@@ -73,24 +61,12 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Assumed(Struct, frozen=True, forbid_unknown_fields=True):
-    """A departure that the implementation was held to.
+    """A departure that the implementation was held to."""
 
-    Attributes
-    ----------
-    mistake : str
-        Its name.
-    says : str
-        What it is.
-    reason : str
-        Why it is assumed; "" where none was given.
-    cases : tuple of str
-        Those whose answer it changes.
-    """
-
-    mistake: str
-    says: str
-    reason: str
-    cases: tuple[str, ...]
+    mistake: str  # its name
+    says: str  # what it is
+    reason: str  # why it is assumed; "" where none was given
+    cases: tuple[str, ...]  # those whose answer it changes
 
     def __str__(self) -> str:
         """In one sentence."""
@@ -107,22 +83,12 @@ class Mistake(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Summary(Struct, frozen=True, forbid_unknown_fields=True):
-    """The fewest mistakes that explain the most failing cases.
-
-    Attributes
-    ----------
-    mistakes : tuple of Mistake
-        Those.
-    explained, failing : int
-        How many of the failing cases they explain.
-    unexplained : tuple of str
-        The other failing cases.
-    """
+    """The fewest mistakes that explain the most failing cases."""
 
     mistakes: tuple[Mistake, ...]
-    explained: Count
-    failing: Count
-    unexplained: tuple[str, ...]
+    explained: Count  # how many failing cases they explain
+    failing: Count  # how many there are
+    unexplained: tuple[str, ...]  # the others
 
     def __str__(self) -> str:
         """In one sentence; "" where nothing failed."""
@@ -154,17 +120,9 @@ def _few(names: Sequence[str]) -> str:
 
 
 def findings(results: "Sequence[Result]") -> list[Finding]:
-    """Every diagnosis of a run once, in the order of the cases.
+    """Every diagnosis of a run once, whatever it is of and whatever its numbers, in the order of the cases.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        All of a run.
-
-    Returns
-    -------
-    list of Finding
-        One for each diagnosis, whatever it is of and whatever its numbers; a row of the table has its number, from 1.
+    A row of the table has its number, from 1.
     """
     failing = [result.id for result in results if result.failed]
     cases: dict[str, dict[str, str]] = {}
@@ -190,18 +148,7 @@ def _alike(diagnosis: str) -> str:
 
 
 def summary(results: "Sequence[Result]") -> Summary:
-    """The fewest mistakes for the most failing cases: one after the other, the one that explains most of the rest.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        All of a run.
-
-    Returns
-    -------
-    Summary
-        Of those results that failed.
-    """
+    """The fewest mistakes for the most failing cases: one after the other, the one that explains most of the rest."""
     failing = [result for result in results if result.failed]
     left = {result.id: result.mistakes for result in failing if result.mistakes}
     chosen: dict[str, None] = {}
@@ -237,20 +184,7 @@ def _has(result: "Result", name: str, chosen: dict[str, None]) -> bool:
 
 
 def lines(results: "Sequence[Result]", assumed: Sequence[Assumed] = ()) -> list[str]:
-    """What there is to say below the table, within 100 columns.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        All of a run.
-    assumed : sequence of Assumed
-        What was assumed.
-
-    Returns
-    -------
-    list of str
-        Each finding under its number, what was assumed, and the summary.
-    """
+    """Below the table, within 100 columns: each finding under its number, what was assumed, and the summary."""
     blocks: list[str] = []
     left: list[Finding] = []
     for number, finding in enumerate(findings(results), 1):
@@ -272,13 +206,8 @@ def lines(results: "Sequence[Result]", assumed: Sequence[Assumed] = ()) -> list[
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(
-        shown(text, None),
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    text = shown(text, None)
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def numbers(results: "Sequence[Result]") -> dict[str, int]:

@@ -38,15 +38,7 @@ _TAG = re.compile(r"\[(\w+:[^\]\s]+)\]")
 
 
 class Nodes:
-    """The nodes of one graph, and its constants.
-
-    Parameters
-    ----------
-    prefix : str
-        Of the names of its values.
-    dtype : dtype
-        float32 or float64.
-    """
+    """The nodes of one graph, and its constants; `prefix` is of the names of its values, dtype float32 or float64."""
 
     def __init__(self, prefix: str, dtype: Any) -> None:
         self.prefix, self.dtype = prefix, np.dtype(dtype)

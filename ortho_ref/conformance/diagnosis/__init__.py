@@ -52,25 +52,9 @@ def diagnose(
     dtype: str,
     run: Run | None = None,
 ) -> list[Result]:
-    """Say of every failed case what is wrong.
+    """The results, those that failed with outputs with a diagnosis; `given` has the outputs by the case's name.
 
-    Parameters
-    ----------
-    chosen : sequence of Vector
-        The cases that were run.
-    results : sequence of Result
-        What was found, in the same order.
-    given : dict of str to dict of str to array
-        The outputs that were given, by the case's name.
-    dtype : str
-        "float64" or "float32".
-    run : callable, optional
-        The implementation, which is asked again where nothing else is found.
-
-    Returns
-    -------
-    list of Result
-        The results, those that failed with outputs with a diagnosis.
+    run, the implementation, is asked again where nothing else is found.
     """
     with np.errstate(all="ignore"):
         failures = {}
@@ -106,20 +90,15 @@ def _by_subject(failures: Iterable[Failure]) -> list[list[Failure]]:
 
 def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
     """Case -> the combinations that explain it, of these those that explain most of the family."""
-    _fit(family)
+    # mistakes whose numbers are found from outputs that no other explains, beside the others
+    more = list(fitted(FITTED, [(f.vector, f.usable) for f in family if not f.singles], family[0].dtype))
+    for failure in family if more else ():
+        failure.add(more)
     found = {failure.id: list(failure.singles) for failure in family}
     found |= pairs.explaining([f for f in family if not (f.singles or (f.seen and len(f.wrong) == 1))])
     evident = {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
     counts = _counts(evident.values())
     return {id: _most(combinations, counts) for id, combinations in evident.items()}
-
-
-def _fit(family: list[Failure]) -> None:
-    """Mistakes whose numbers are found from outputs that no other explains, beside the others."""
-    open_ones = [(f.vector, f.usable) for f in family if not f.singles]
-    more = list(fitted(FITTED, open_ones, family[0].dtype))
-    for failure in family if more else ():
-        failure.add(more)
 
 
 def _is_evident(combination: Combination, family: list[Failure], found: dict[str, list[Combination]]) -> bool:
@@ -223,10 +202,7 @@ def _left_over(failure: Failure, partly: Partly) -> str:
 
 def _unexplained(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     """What can be seen of each; and of the first that is asked again, where to look."""
-    texts = {}
-    for failure in failures:
-        text = right_and_wrong(failure.vector, failure.usable, failure.dtype, rounding(failure, asker))
-        texts[failure.id] = text
+    texts = {f.id: right_and_wrong(f.vector, f.usable, f.dtype, rounding(f, asker)) for f in failures}
     asked = [f for f in failures if not f.seen and not by_differences(f.vector, f.usable, f.dtype)]
     if len(asked) < len(failures):  # what one step alone does not show is seen in the others
         asked = [f for f in asked if not f.degenerate]

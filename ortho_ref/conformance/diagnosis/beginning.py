@@ -23,21 +23,10 @@ _SAME = 1e-12
 
 
 class Beginning:
-    """The beginning of a case, with what was given for it.
+    """The beginning of a case, with what was given for it; answer and outputs are `parted`, also those of `whole`.
 
     Of a cell nothing is said of a mistake that computes the beginning of the whole case otherwise: one that reads x
     from its end, or mixes sequences.  Updates follow from those before.
-
-    Parameters
-    ----------
-    vector : Vector
-        The case, its answer `parted`.
-    given : dict of str to array
-        The outputs that were given, parted.
-    dtype : str
-        "float64" or "float32".
-    whole : callable
-        whole((mistake,)) -> its outputs for the whole case, parted; None where there are none.
     """
 
     def __init__(

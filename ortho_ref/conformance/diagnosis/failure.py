@@ -20,58 +20,26 @@ from ortho_ref.conformance.mistakes.mistake import Mistake
 
 
 class Partly(NamedTuple):
-    """Mistakes that explain most of the outputs.
+    """Mistakes that explain most of the outputs."""
 
-    Attributes
-    ----------
-    combination : tuple of Mistake
-        Which.
-    but : tuple of str
-        The outputs that they do not explain.
-    outputs : dict of str to array
-        The outputs of an implementation with these mistakes.
-    """
-
-    combination: Combination
-    but: tuple[str, ...]
-    outputs: Arrays
+    combination: Combination  # which
+    but: tuple[str, ...]  # the outputs that they do not explain
+    outputs: Arrays  # those of an implementation with these mistakes
 
 
 class Failure:
-    """A failing case, with the outputs that were given for it.
-
-    Parameters
-    ----------
-    vector : Vector
-        The case with its answer.
-    given : dict of str to array
-        Outputs; those that cannot be compared are left out.
-    dtype : str
-        "float64" or "float32", of the inputs that they were computed from.
-    mistakes : iterable of Mistake
-        Those to be tried, where they apply.
-
-    Attributes
-    ----------
-    vector, dtype
-        As given.
-    usable : dict of str to array
-        Of the given outputs those that can be compared.
-    given : dict of str to array
-        These once more, h[0] apart from h.
-    applicable : list of Mistake
-        Those that apply.
-    """
+    """A failing case, with the outputs that were given for it, and the mistakes to be tried, where they apply."""
 
     def __init__(self, vector: Vector, given: Arrays, dtype: str, mistakes: Iterable[Mistake]) -> None:
         self.vector, self.dtype = vector, dtype
+        #: Of the given outputs those that can be compared; and these once more, h[0] apart from h.
         self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
         self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
         assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
         case = vector.whole.case if isinstance(vector, Departed) else vector.case
         self._assumed, self._whole = assumed, case
-        self.applicable: list[Mistake] = []
+        self.applicable: list[Mistake] = []  # those that apply
         self.add(mistakes)
         self._made: dict[tuple[str, ...], Arrays | None] = {}
 
@@ -89,11 +57,6 @@ class Failure:
     def answer(self) -> Arrays:
         """The right outputs, h[0] apart."""
         return self._parts.expected
-
-    @property
-    def known(self) -> list[Mistake]:
-        """Those that apply, and whose outputs can be computed."""
-        return [m for m in self.applicable if self.outputs((m,)) is not None]
 
     @property
     def degenerate(self) -> bool:
@@ -145,11 +108,9 @@ class Failure:
         return [(m,) for m in self.applicable if self.explained_by((m,))] if self.given else []
 
     def explained_by(self, combination: Combination) -> bool:
-        """Whether these are the outputs of mistakes, all of which apply."""
-        return all(mistake in self.applicable for mistake in combination) and self.is_of(combination)
-
-    def is_of(self, combination: Combination) -> bool:
-        """Whether these are the outputs of mistakes, made for this case; around what is assumed, or within it."""
+        """Whether these are the outputs of mistakes, all of which apply; around what is assumed, or within it."""
+        if not all(mistake in self.applicable for mistake in combination):
+            return False
         if len(combination) == 1 or self._beginning.may_be(combination):
             outputs = self.outputs(combination)
             if outputs is not None and self._matcher.matches(outputs):
@@ -173,20 +134,10 @@ class Failure:
         return ()
 
     def partly(self, ways: Iterable[Combination]) -> list[Partly]:
-        """The mistakes that fit best, where none fits every output.
+        """The mistakes that fit best, where none fits every output: those that leave the fewest.
 
         All wrong outputs of the forward pass are theirs, where there are any; of the rest they have more wrong ones
         than they leave, or the forward pass is wrong.
-
-        Parameters
-        ----------
-        ways : iterable of tuple of Mistake
-            Those to be tried.
-
-        Returns
-        -------
-        list of Partly
-            With the fewest outputs left; only those that leave as few.
         """
         best: list[Partly] = []
         for combination in ways:

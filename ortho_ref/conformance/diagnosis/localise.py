@@ -30,15 +30,7 @@ _NOTHING = 1e-13
 
 
 class Asker:
-    """An implementation that can be asked again.
-
-    Parameters
-    ----------
-    run : callable or None
-        The implementation; of None nothing comes.
-    dtype : str
-        "float64" or "float32", of the inputs it gets.
-    """
+    """An implementation that can be asked again, with inputs of a dtype; of None nothing comes."""
 
     def __init__(self, run: Run | None, dtype: str) -> None:
         self._run, self._dtype = run, dtype
@@ -68,19 +60,9 @@ class Asker:
 
 
 def answered(vector: Vector, case: Case) -> Vector | None:
-    """A changed case of a vector, with its answer; None where the reference has none, or not a finite one.
+    """A changed case of a vector, of other inputs or another config, with its answer.
 
-    Parameters
-    ----------
-    vector : Vector
-        With its answer.
-    case : Case
-        Its case, changed.
-
-    Returns
-    -------
-    Vector or None
-        Of other inputs, or another config.
+    None where the reference has none, or not a finite one.
     """
     changed = replace(vector, case=case)
     expected = tried((), changed)
@@ -93,17 +75,7 @@ def answered(vector: Vector, case: Case) -> Vector | None:
 def rounding(failure: Failure, asker: Asker) -> bool | None:
     """Whether the small errors of a case are rounding, by asking for the case beside it.
 
-    Parameters
-    ----------
-    failure : Failure
-        The case.
-    asker : Asker
-        Whom to ask.
-
-    Returns
-    -------
-    bool or None
-        None where the errors are not small, or nobody can say.
+    None where the errors are not small, or nobody can say.
     """
     vector, given = failure.vector, failure.usable
     wrong = {name: c for name, c in compare(vector, given, failure.dtype).items() if not c.passed}
@@ -117,27 +89,15 @@ def rounding(failure: Failure, asker: Asker) -> bool | None:
 
 
 def localised(failure: Failure, asker: Asker) -> str:
-    """Which switches make a wrong case right, and so where to look.
-
-    Parameters
-    ----------
-    failure : Failure
-        The case that is asked again.
-    asker : Asker
-        Whom to ask.
-
-    Returns
-    -------
-    str
-        In one line; "" where there is nothing to say.
-    """
+    """Which switches make a wrong case right, and so where to look, in one line; "" where there is nothing to say."""
     trial = _Trial(failure.vector, failure.given, asker, failure.dtype)
     if not trial.wrong:
         return ""
     found = _Found([], [])
-    for chosen in (switches.first, switches.then):
-        for switch in chosen(failure.vector.case, found.right):
-            trial.sort(switch, found)
+    for switch in switches.first(failure.vector.case):
+        trial.sort(switch, found)
+    for switch in switches.then(failure.vector.case, found.right):
+        trial.sort(switch, found)
     if not found.right:
         trial.ask_rest()
     trial.confirm(found)
@@ -156,26 +116,21 @@ class _Trial:
 
     Of a wrong forward pass that is asked alone: gradients follow it.  With a switch the gradients by what it sets are
     judged too: one that takes away what is wrong proves nothing.  An answer that is wrong is looked at as any other.
-
-    Attributes
-    ----------
-    forward, wrong : set of str
-        What is wrong of the forward pass, and of what is judged.
-    heard : bool
-        Whether an answer was another one than before: who gives stored outputs has not been asked anything.
-    seen : str
-        What the first wrong answer looks like of which that can be said, where nothing could of the case itself.
-    left : Switch or None
-        With which all is off but phi, where it is wrong all the same.
     """
 
     def __init__(self, vector: Vector, given: Arrays, asker: Asker, dtype: str) -> None:
         self._vector, self._asker, self._dtype = vector, asker, dtype
         off = self._off(vector, given)
+        #: What is wrong of the forward pass, and of what is judged.
         self.forward = {name for name in off if not name.startswith("d_")} - {"h[0]", "c[0]"}
         self.wrong = self.forward or off
-        self._given, self.heard, self.seen, self._idle = given, False, "", dict[str, set[str]]()
+        #: Whether an answer was another one than before: who gives stored outputs has not been asked anything.
+        self.heard = False
+        #: What the first wrong answer looks like of which that can be said, where nothing could of the case itself.
+        self.seen = ""
+        #: With which all is off but phi, where it is wrong all the same.
         self.left: Switch | None = None
+        self._given, self._idle = given, dict[str, set[str]]()
         self._others = switches.redrawn(vector.case)
 
     def _off(self, vector: Vector, given: Arrays) -> set[str]:

@@ -20,17 +20,9 @@ _TRIED, _MANY = 2, 800
 
 
 def explaining(failures: Sequence[Failure]) -> dict[str, list[Combination]]:
-    """The pairs that explain cases of one subject.
+    """Case -> the pairs whose outputs it has, of cases of one subject that no single mistake explains.
 
-    Parameters
-    ----------
-    failures : sequence of Failure
-        All that no single mistake explains.
-
-    Returns
-    -------
-    dict of str to list of tuple of Mistake
-        Case -> the pairs whose outputs it has; on at least one case they were looked for on both are needed.
+    On at least one case they were looked for on both are needed.
     """
     searched = [f for f in failures if f.given and not f.degenerate]
     found: list[Combination] = []

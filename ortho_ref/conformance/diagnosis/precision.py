@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Vector
-from ortho_ref.conformance.compare import scales
+from ortho_ref.conformance.compare import largest, scales
 
 #: Relative to an output's scale: a rounding to float32, and what correct code in float32 shows at most, with room.
 ROUNDING, ROUNDINGS = 2.0**-24, 100
@@ -23,25 +23,13 @@ _ROUGH = 0.1
 def in_float32(given: Arrays, vector: Vector, names: Iterable[str]) -> bool:
     """Whether wrong outputs hold float32 numbers alone, where the answer does not, off by no more than rounding.
 
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs.
-    vector : Vector
-        The case with its answer.
-    names : iterable of str
-        The wrong ones.
-
-    Returns
-    -------
-    bool
-        False where there are none.
+    False where `names`, the wrong ones, are none.
     """
     wrong, size = list(names), scales(vector.expected)
     return bool(wrong) and all(
         _is_single(given[name])
         and not _is_single(vector.expected[name])
-        and _largest(given[name] - vector.expected[name]) <= ROUNDINGS * ROUNDING * size[name]
+        and largest(given[name] - vector.expected[name]) <= ROUNDINGS * ROUNDING * size[name]
         for name in wrong
     )
 
@@ -49,10 +37,6 @@ def in_float32(given: Arrays, vector: Vector, names: Iterable[str]) -> bool:
 def _is_single(array: np.ndarray) -> bool:
     with np.errstate(all="ignore"):
         return bool((array.astype(np.float32).astype(np.float64) == array).all())
-
-
-def _largest(array: np.ndarray) -> float:
-    return float(np.abs(array).max(initial=0))
 
 
 def beside(arrays: Mapping[str, np.ndarray]) -> Arrays:
@@ -69,21 +53,7 @@ def is_rounding(
 ) -> bool | None:
     """Whether the error of every wrong output is rounding, by what was given beside the case.
 
-    Parameters
-    ----------
-    given : dict of str to array
-        The outputs for the case.
-    vector : Vector
-        The case with its answer.
-    given_beside, vector_beside
-        The same of the case beside.
-    names : iterable of str
-        The wrong outputs.
-
-    Returns
-    -------
-    bool or None
-        None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
+    None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
     """
     wrong, size = list(names), scales(vector.expected)
     good = all(
@@ -95,7 +65,7 @@ def is_rounding(
     for name in wrong:
         error = given[name] - vector.expected[name]
         another = given_beside[name] - vector_beside.expected[name]
-        few = _largest(error) <= ROUNDINGS * ROUNDING * size[name]
-        if not few or _largest(another - error) < _ROUGH * _largest(error):
+        few = largest(error) <= ROUNDINGS * ROUNDING * size[name]
+        if not few or largest(another - error) < _ROUGH * largest(error):
             return False
     return True

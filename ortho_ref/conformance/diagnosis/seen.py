@@ -32,23 +32,9 @@ def subject(case: Case) -> str:
 
 
 def right_and_wrong(vector: Vector, given: Arrays, dtype: str, rounding: bool | None = None) -> str:
-    """Which outputs are right and which wrong, and what can be said of the wrong ones.
+    """Which outputs are right and which wrong, and what can be said of the wrong ones, in one line; "" where none is.
 
-    Parameters
-    ----------
-    vector : Vector
-        The case with its answer.
-    given : dict of str to array
-        The outputs that were given and can be compared; where none is wrong there is nothing to say.
-    dtype : str
-        "float64" or "float32".
-    rounding : bool, optional
-        Whether a small error is rounding, where that is known.
-
-    Returns
-    -------
-    str
-        In one line.
+    given can be compared; rounding is whether a small error is, where that is known.
     """
     compared = compare(vector, given, dtype)
     wrong = [name for name, comparison in compared.items() if not comparison.passed]
@@ -112,24 +98,9 @@ def _small(vector: Vector, given: Arrays, wrong: dict[str, Comparison], rounding
 
 
 def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
-    """What a wrong output looks like.
+    """What a wrong output looks like: a factor, another order, another output, a limit, the first step that is off.
 
-    Parameters
-    ----------
-    name : str
-        The output's.
-    vector : Vector
-        The case with its answer.
-    given : dict of str to array
-        The outputs that were given.
-    dtype : str
-        "float64" or "float32".
-
-    Returns
-    -------
-    str
-        A factor, another order, another output, a limit, the first step that is off; of a number the two; "" for
-        nothing of these.
+    Of a number the two; "" for nothing of these.
     """
     ours, theirs = vector.expected[name], given[name].astype(np.float64)
 
@@ -280,11 +251,8 @@ def _first(vector: Vector, given: Arrays, dtype: str) -> str:
         return ""
     name = min(wrong, key=lambda name: (wrong[name], names.index(name)))
     before = [f"{own}[{wrong[name]}]" for own in names[: names.index(name)]]
-    return f"{name}[{wrong[name]}] is wrong where {' and '.join(before)} {_are(before)} right" if before else ""
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    are = "is" if len(before) == 1 else "are"
+    return f"{name}[{wrong[name]}] is wrong where {' and '.join(before)} {are} right" if before else ""
 
 
 def _of_another(name: str, vector: Vector, theirs: np.ndarray, dtype: str) -> str:

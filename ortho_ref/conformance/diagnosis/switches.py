@@ -22,29 +22,14 @@ _STATES = ("h0", "c0")
 
 
 class Switch(NamedTuple):
-    """One thing to turn off.
+    """One thing to turn off."""
 
-    Attributes
-    ----------
-    name : str
-        "U_c = 0".
-    look : str
-        Where to look if what was wrong is right with it: "what multiplies U_c".
-    change : callable
-        change(case) -> the case with it; the outputs' shapes are set by whoever asks.
-    own : tuple of str
-        Inputs that it sets: their own gradients say nothing.
-    summed : str
-        What gradients are summed over without it: "the steps".
-    at : str
-        What gates are that it sets, "1/2" or "open"; the new state is made of the candidate where they are open.
-    """
-
-    name: str
-    look: str
-    change: Callable[[Case], Case]
-    own: tuple[str, ...] = ()
-    summed: str = ""
+    name: str  # "U_c = 0"
+    look: str  # where to look if what was wrong is right with it: "what multiplies U_c"
+    change: Callable[[Case], Case]  # the case with it; the outputs' shapes are set by whoever asks
+    own: tuple[str, ...] = ()  # inputs that it sets: their own gradients say nothing
+    summed: str = ""  # what gradients are summed over without it: "the steps"
+    #: What gates are that it sets, "1/2" or "open"; the new state is made of the candidate where they are open.
     at: str = ""
 
 
@@ -85,21 +70,8 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def first(case: Case, right: Iterable[Switch] = ()) -> list[Switch]:
-    """The switches that are tried first, each of one kind of thing.
-
-    Parameters
-    ----------
-    case : Case
-        The case that is asked again.
-    right : iterable of Switch
-        As for `then`: of none so far.
-
-    Returns
-    -------
-    list of Switch
-        Those that change it.
-    """
+def first(case: Case) -> list[Switch]:
+    """The switches that are tried first, each of one kind of thing, that change the case."""
     switches = _FIRST.get(case.kind, lambda _: [])(case)
     return [switch for switch in switches if _differs(case, switch)]
 
@@ -107,17 +79,7 @@ def first(case: Case, right: Iterable[Switch] = ()) -> list[Switch]:
 def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
     """The switches after these, finer: one weight alone of those that made it right together, gates and phi.
 
-    Parameters
-    ----------
-    case : Case
-        The case that is asked again.
-    right : sequence of Switch
-        Those of `first` with which what was wrong is right.
-
-    Returns
-    -------
-    list of Switch
-        Those that change it.
+    right are those of `first` with which what was wrong is right.
     """
     if case.kind == "parametrization" and not right:
         return _nothing_of(case, several=False)
@@ -135,23 +97,10 @@ def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
 
 
 def look(switch: Switch, wrong: Iterable[Switch], forward: bool) -> str:
-    """Where to look, as `Switch.look`; of gates that are right at 1/2 alone, or at 1 alone, that too.
+    """Where to look, as `Switch.look`, by one with which it is right and all with which it is `wrong`.
 
-    A gradient is summed over what the forward pass goes through one by one.
-
-    Parameters
-    ----------
-    switch : Switch
-        One with which it is right.
-    wrong : iterable of Switch
-        All with which it is wrong.
-    forward : bool
-        Whether the forward pass is wrong.
-
-    Returns
-    -------
-    str
-        In words.
+    Of gates that are right at 1/2 alone, or at 1 alone, that too.  A gradient is summed over what the forward pass goes
+    through one by one.
     """
     if switch.summed and not forward:
         return f"{switch.look}, or is summed over {switch.summed}"
@@ -170,19 +119,9 @@ _TWICE, _LESS = ("x", "h0", "c0", "a", "outputs"), 0.8
 
 
 def redrawn(case: Case) -> Case:
-    """A case of other values: states, inputs and gradients from above in another order, a map's parameters smaller.
+    """The case with other values: states, inputs and gradients from above in another order, a map's parameters smaller.
 
     Inputs and states are twice as large, so that a limit which one case keeps within is passed.
-
-    Parameters
-    ----------
-    case : Case
-        The case that is asked again.
-
-    Returns
-    -------
-    Case
-        Of the same config and shapes.
     """
     rng = np.random.default_rng(0)
 
@@ -254,18 +193,7 @@ def _one_sequence(case: Case) -> Arrays:
 
 
 def shortest(case: Case) -> Case:
-    """A cell's case of one step of one sequence.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind cell.
-
-    Returns
-    -------
-    Case
-        Of the same config.
-    """
+    """A cell's case of one step of one sequence."""
     return _fed(_one_sequence, _fed(_one_step, case))
 
 

@@ -26,50 +26,29 @@ def load_adapter(name: str) -> Run:
     ValueError
         There is none; whatever the module raises while it is loaded is passed on in the message.
     """
-    run = getattr(load_module(name), "run", None)
+    run: Run | None = getattr(load_module(name), "run", None)
     if not callable(run):
         raise ValueError(f"adapter is {name}, which has no function run(case)")
     try:
         check_run(run)
     except TypeError as error:
         raise ValueError(f"adapter is {name}, which has none: {error}") from None
-    checked: Run = run
-    return checked
+    return run
 
 
 def load_module(name: str) -> ModuleType:
-    """An adapter's module.
-
-    Parameters
-    ----------
-    name : str
-        FILE.py, or a module's dotted name.
-
-    Returns
-    -------
-    module
-        It, executed.
-
-    Raises
-    ------
-    ValueError
-        It cannot be loaded; whatever it raises is passed on in the message.
-    """
+    """The module of FILE.py or of a dotted name.  ValueError where it cannot be loaded, with whatever it raises."""
     try:
-        return _module(name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise ValueError(f"adapter is {name}, which cannot be loaded: {said(error)}") from error
-
-
-def _module(name: str) -> ModuleType:
-    path = Path(name)
-    if path.suffix != ".py":
+        path = Path(name)
+        if path.suffix == ".py":
+            return module_of(path, "conformance adapter")
         if path.is_file():
             raise ValueError(f"{path} is a file whose name does not end in .py")
         if path.is_dir() and "/" in name:  # without one it may be a package
             raise ValueError(f"{path} is a folder; expected a file in it, FILE.py")
         with on_path(Path.cwd()):
             return importlib.import_module(name)
-    return module_of(path, "conformance adapter")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ValueError(f"adapter is {name}, which cannot be loaded: {said(error)}") from error

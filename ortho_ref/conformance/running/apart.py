@@ -93,17 +93,7 @@ class Apart(Elsewhere):
 
 
 class _Process:
-    """A process, and the folder that it and the kit have in common.
-
-    Parameters
-    ----------
-    adapter : str
-        FILE.py, or a module's dotted name.
-    timeout : float
-        Seconds; for loading it `LOADING` at least.
-    what : str
-        As of `Apart`.
-    """
+    """A process, and the folder that it and the kit have in common; the arguments are those of `Apart`."""
 
     def __init__(self, adapter: str, timeout: float, what: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-")

@@ -6,24 +6,9 @@ from ortho_ref.conformance.running.outputs import Outputs, modified, outputs_of
 
 
 def ask(run: Run, case: Case) -> Outputs | None:
-    """What an implementation gives for a case.
+    """The outputs of an implementation for a case, of which it gets a copy; None where it does not support it.
 
-    Parameters
-    ----------
-    run : callable
-        The implementation.
-    case : Case
-        A copy of its own, which it may change.
-
-    Returns
-    -------
-    dict of str to array or NoArray
-        The outputs; None where the case is not supported.
-
-    Raises
-    ------
-    BaseException
-        What it raises, and `Broken` for what it does instead of giving outputs.
+    Whatever it raises is raised, and `Broken` for what it does instead of giving outputs.
     """
     fresh = {} if isinstance(run, Elsewhere) else {name: array.copy() for name, array in case.inputs.items()}
     outputs = outputs_of(run(case), dict(case.outputs))

@@ -29,28 +29,10 @@ _ORDERS = 120
 
 
 def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> tuple[list[Vector], tuple[Assumed, ...]]:
-    """Cases with the answers that an implementation with known departures gives.
+    """Cases with the answers of an implementation with known departures, and each departure with those that it changes.
 
-    Parameters
-    ----------
-    chosen : sequence of Vector
-        The cases, with the answers that the kit ships.
-    assume : str, sequence of str or mapping of str to str, or None
-        As for `check`.
-    own : sequence of str
-        What the implementation says of itself; told where it matters.
-
-    Returns
-    -------
-    list of Vector
-        In the same order; those to which no departure applies as they are.
-    tuple of Assumed
-        Each departure, with the cases whose answer it changes.
-
-    Raises
-    ------
-    ValueError
-        A name that is no mistake's, or twice; a file that is no such list; departures that do not go together.
+    own is what the implementation says of itself; told where it matters.  ValueError for a name that is no mistake's,
+    or twice, a file that is no such list, and departures that do not go together.
     """
     reasons = dict.fromkeys(own, "") | _reasons(assume)
     named = {mistake.name: mistake for mistake in MISTAKES}

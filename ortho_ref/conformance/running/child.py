@@ -24,17 +24,7 @@ from ortho_ref.conformance.running.outputs import NoArray
 
 
 def main(adapter: str, folder: Path, what: str) -> None:
-    """Load an adapter and answer one case after the other.
-
-    Parameters
-    ----------
-    adapter : str
-        FILE.py, or a module's dotted name.
-    folder : Path
-        Where the cases come, and the answers go.
-    what : str
-        What of the adapter is asked, "run" or "map".
-    """
+    """Load an adapter and answer one case after the other, in the folder; what is asked is "run" or "map"."""
     starting.loaded()
     number = 0
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()

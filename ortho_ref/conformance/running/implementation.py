@@ -40,24 +40,12 @@ def check_run(run: Any) -> None:
 
 
 class Elsewhere(ABC):
-    """An implementation that runs in another process: nothing of this one has to be put back after it.
+    """An implementation that runs in another process: nothing of this one has to be put back after it."""
 
-    Attributes
-    ----------
-    fresh : bool
-        Whether every case has a process of its own, which keeps nothing from the one before.
-    name : str
-        How it was given.
-    file : Path or None
-        What it is read from, where that is known.
-    cell, assumes
-        As of `OfCell`.
-    """
-
-    fresh: bool = False
-    name: str
-    file: Path | None
-    cell: str = ""
+    fresh: bool = False  # whether every case has a process of its own, which keeps nothing from the one before
+    name: str  # how it was given
+    file: Path | None  # what it is read from, where that is known
+    cell: str = ""  # this and the next as of `OfCell`
     assumes: tuple[str, ...] = ()
 
     @abstractmethod
@@ -68,14 +56,7 @@ class Elsewhere(ABC):
 class OfCell:
     """An implementation of one cell, which says which.
 
-    Parameters
-    ----------
-    run : callable
-        The implementation.
-    cell : str
-        "gru_reset_after".
-    assumes : tuple of str
-        Departures that are assumed without being asked for: "h0-ignored" of one that takes no initial state.
+    assumes has departures that are assumed without being asked for: "h0-ignored" of one that takes no initial state.
     """
 
     def __init__(self, run: Run, cell: str, assumes: tuple[str, ...] = ()) -> None:
@@ -91,21 +72,13 @@ class Broken(Exception):
 
 
 class Raised(Exception):
-    """What an implementation raised.
-
-    Attributes
-    ----------
-    said : str
-        In one line: its type and message.
-    place : str
-        Where in the implementation, " (mine.py:3 in run)"; "" where that is not known.
-    traceback : str
-        The whole of it.
-    """
+    """What an implementation raised."""
 
     def __init__(self, said: str, place: str, traceback: str) -> None:
         super().__init__(said)
-        self.said, self.place, self.traceback = said, place, traceback
+        self.said = said  # in one line: its type and message
+        self.place = place  # where in the implementation, " (mine.py:3 in run)"; "" where that is not known
+        self.traceback = traceback  # the whole of it
 
     @classmethod
     def of(cls, error: BaseException) -> "Raised":

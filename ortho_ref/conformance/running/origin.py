@@ -40,21 +40,10 @@ class Vectors(Form):
 
 
 class Origin(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which implementation was run, and when.
+    """Which implementation was run, and when."""
 
-    Attributes
-    ----------
-    adapter : str
-        Its name: the file, the module or the command that was given; of a function its own.
-    sha256 : str or None
-        Of the adapter's file, of a command the program's; None where there is no such file.
-    apart : bool
-        Whether it ran in a process of its own.
-    started, ended : str
-        In UTC, "2026-01-31T12:00:00Z".
-    """
-
-    adapter: str
+    adapter: str  # the file, the module or the command that was given; of a function its own name
+    #: Of a command that of its program.
     sha256: Annotated[Sha256 | None, Meta(description="of the adapter's file; null where that is not known")]
     apart: Annotated[bool, Meta(description="whether it ran in a process of its own")]
     started: Time

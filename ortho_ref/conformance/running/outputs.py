@@ -22,39 +22,18 @@ _OTHERS = 5  # names of outputs that the case does not have: as many as are said
 
 @dataclass(frozen=True)
 class NoArray:
-    """What stands where an array was expected.
+    """What stands where an array was expected."""
 
-    Attributes
-    ----------
-    remark : str
-        What it is, as after the output's name: "is a list; expected a NumPy array".
-    """
-
-    remark: str
+    remark: str  # what it is, as after the output's name: "is a list; expected a NumPy array"
 
 
 Outputs: TypeAlias = dict[str, np.ndarray | NoArray]
 
 
 def outputs_of(returned: Any, expected: Mapping[str, tuple[int, ...]]) -> Outputs | None:
-    """What an implementation returned, looked into.
+    """What an implementation returned, by the shapes expected: a copy of each output, or what it is instead.
 
-    Parameters
-    ----------
-    returned : object
-        Anything.
-    expected : mapping of str to tuple of int
-        The case's outputs with their shapes; of none: nothing is looked into.
-
-    Returns
-    -------
-    dict of str to array or NoArray
-        Of each output that was given a copy, or what it is instead; of others a few names. None: not supported.
-
-    Raises
-    ------
-    Broken
-        It is no dict, or an empty one.
+    Of others a few names; None: not supported.  `Broken` where it is no dict, or an empty one.
     """
     if returned is None or returned is NotImplemented:
         return None
@@ -85,20 +64,16 @@ def _taken(value: Any, shape: tuple[int, ...]) -> np.ndarray | NoArray:
 def view(value: Any) -> np.ndarray | NoArray:
     """An array of NumPy's own class for what is one, or can be taken for one: the same memory, where there is any.
 
-    Parameters
-    ----------
-    value : object
-        An array, a number, or a tensor that has `__array__` or `__dlpack__`, perhaps after `detach`, `cpu` or `get`.
-
-    Returns
-    -------
-    array or NoArray
-        With the type of what cannot be taken.
+    That is an array, a number, or a tensor with `__array__` or `__dlpack__`, perhaps after `detach`, `cpu` or `get`; of
+    what cannot be taken the type is told.
     """
     if isinstance(value, NoArray):
         return value
     if type(value) in (int, float):
-        return _number(value)
+        try:
+            return np.asarray(float(value))
+        except OverflowError:
+            return np.asarray(np.inf)
     kind = type(value)
     if isinstance(value, np.ndarray | np.generic) and not isinstance(value, NOT_PLAIN):
         return np.asarray(value) if isinstance(value, np.generic) else np.ndarray.view(value, np.ndarray)
@@ -139,28 +114,8 @@ def _words(error: Exception) -> str:
         return type(error).__name__
 
 
-def _number(value: float) -> np.ndarray:
-    try:
-        return np.asarray(float(value))
-    except OverflowError:
-        return np.asarray(np.inf)
-
-
 def modified(now: Any, fresh: Mapping[str, np.ndarray]) -> str:
-    """What to say of inputs that an implementation changed; "" where it changed none.
-
-    Parameters
-    ----------
-    now : object
-        The inputs as it left them.
-    fresh : mapping of str to array
-        As they were.
-
-    Returns
-    -------
-    str
-        "modified its inputs: " and their names.
-    """
+    """What to say of inputs that an implementation changed, by what it left and what was; "" where it changed none."""
     if not isinstance(now, dict):
         return "modified its inputs: all"
 

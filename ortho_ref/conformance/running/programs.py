@@ -73,22 +73,16 @@ class _Command(Elsewhere):
 
     def __call__(self, case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
-            Path(paths["{input}"]).write_bytes(case_file(case))
-            own = [_filled(word, paths) for word in self.words]
-            return _outputs_of(own, Path(paths["{output}"]), self.timeout)
+            given, answer = Path(folder, "input.safetensors"), Path(folder, "output.safetensors")
+            given.write_bytes(case_file(case))
+            own = [word.replace("{input}", str(given)).replace("{output}", str(answer)) for word in self.words]
+            return _outputs_of(own, answer, self.timeout)
 
 
 def check_timeout(timeout: float) -> None:
     """ValueError unless it is above 0, and at most a day."""
     if not 0 < timeout <= DAY:
         raise ValueError(f"timeout is {timeout}; allowed: seconds above 0, at most {DAY:,}, a day")
-
-
-def _filled(word: str, paths: dict[str, str]) -> str:
-    for place, path in paths.items():
-        word = word.replace(place, path)
-    return word
 
 
 def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:

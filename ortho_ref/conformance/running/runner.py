@@ -89,37 +89,7 @@ def check_vectors(
     progress: Callable[[Result], None] | None = None,
     assume: Assume = None,
 ) -> Report:
-    """`check` of these cases.
-
-    Parameters
-    ----------
-    run : callable
-        As for `check`, as are `dtype`, `allow_partial` and `progress`.
-    chosen : sequence of Vector
-        The cases with their answers.
-    dtype : str
-        "float64" or "float32".
-    allow_partial : bool
-        Whether cases with outputs missing count as passed.
-    forward : bool
-        As for `check`.
-    progress : callable, optional
-        Told each `Result`, undiagnosed.
-    assume : optional
-        As for `check`.
-
-    Returns
-    -------
-    Report
-        Its results in the order of the cases.
-
-    Raises
-    ------
-    TypeError
-        An implementation that is no function.
-    ValueError
-        Another dtype, or departures that are none, or do not go together.
-    """
+    """`check` of these cases, with its results in their order."""
     check_run(run)
     allowed = (*DTYPES, *HALF) if forward else DTYPES
     if dtype not in allowed:
@@ -174,24 +144,7 @@ def group_of(vector: Vector) -> str:
 
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
-    """Run an implementation on one case.
-
-    Parameters
-    ----------
-    run : callable
-        As for `check`.
-    vector : Vector
-        The case with its answer.
-    dtype : str
-        "float64" or "float32".
-
-    Returns
-    -------
-    Result
-        Without a diagnosis.
-    dict of str to array
-        What of the case's outputs was given.
-    """
+    """An implementation on one case: its result, without a diagnosis, and what of the case's outputs was given."""
     try:
         outputs = ask(run, vector.given(dtype))
     except KeyboardInterrupt:  # the user's

@@ -20,20 +20,7 @@ def sizes_of(case: Case) -> dict[str, int]:
 
 
 def sizes_told(said: str, case: Case) -> str:
-    """What to say behind an error of shapes; "" behind another.
-
-    Parameters
-    ----------
-    said : str
-        The error's message.
-    case : Case
-        The one that it was raised for.
-
-    Returns
-    -------
-    str
-        The case's sizes, and which of them the numbers are.
-    """
+    """The case's sizes, and which of them the numbers in an error of shapes are; "" behind another error."""
     sizes = sizes_of(case) if _OF_SHAPES.search(said) else {}
     if not sizes:
         return ""
