@@ -38,9 +38,9 @@ def linear_adapter(forward: Forward, cell: str, taken: Gradients) -> OfCell:
 
         def own(x: dict[str, Any]) -> Mapping[str, Any] | None:
             found = forward(x, case.config)
-            if found is None or (isinstance(found, Mapping) and set(found) <= set(upstream)):
+            if found is None or (isinstance(found, Mapping) and found and set(found) <= set(upstream)):
                 return found
-            given = f"{', '.join(map(str, found))}" if isinstance(found, Mapping) else kind_of(found)
+            given = ", ".join(map(str, found)) if isinstance(found, Mapping) and found else kind_of(found)
             raise ValueError(f"the forward pass returned {given}; expected a dict of {', '.join(upstream)}")
 
         found = taken(own, inputs, upstream, wanted, case)

@@ -146,9 +146,9 @@ def _taken_linear(
 
 def _takes_state(make: Any, call: Callable[..., Any] | None, step: bool) -> bool:
     """Whether a module of a user's takes (x, h0), or x alone; TypeError where it takes neither."""
-    module = call or type(make(*_TRIAL)).forward
-    needed, most = required(module), taken(module)
-    before = "call(module, " if call else f"{type(make(*_TRIAL)).__name__}.forward("
+    kind = type(make(*_TRIAL))
+    function, before = call or getattr(kind, "forward", None), "call(module, " if call else f"{kind.__name__}.forward("
+    needed, most = required(function), taken(function)
     if needed is None or most is None:
         return True
     if needed > 3 or most < 2:
@@ -210,19 +210,22 @@ def _makes_modules(target: Any, torch: Any) -> bool:
 
 def required(function: Any) -> int | None:
     """How many arguments a function has to be given; None for what is no function."""
+    own = _positional(function)
+    return None if own is None else sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in own)
+
+
+def taken(function: Any) -> int | None:
+    """How many arguments a function can be given; None for any number, and for what is no function."""
+    own = _positional(function)
+    return None if own is None or any(p.kind is p.VAR_POSITIONAL for p in own) else len(own)
+
+
+def _positional(function: Any) -> list[inspect.Parameter] | None:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-def taken(function: Any) -> int | None:
-    """How many arguments a function can be given; None for any number."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return None
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
 
 
 class _Known:
