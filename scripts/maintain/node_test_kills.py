@@ -65,7 +65,7 @@ def of_onnx() -> Iterator[Seen]:
         tests = load_model_tests(kind="node")
     for test in tests:
         node = test.model.graph.node[0] if test.model is not None else None
-        if node is None or node.op_type not in ("LSTM", "GRU"):
+        if node is None or test.data_sets is None or node.op_type not in ("LSTM", "GRU"):
             continue
         attributes = {own.name: helper.get_attribute_value(own) for own in node.attribute}
         names = [name for name in node.input if name]

@@ -213,11 +213,11 @@ def model_of(test: NodeTest) -> Any:
             nodes.append(helper.make_node("Transpose", [y], [f"{y}.turned"], perm=[0, 2, 1, 3]))
             nodes.append(helper.make_node("Reshape", [f"{y}.turned", "joined"], [x]))
             constants = [numpy_helper.from_array(np.array([0, 0, -1]), "joined")]
-    values = [
+    given, expected = (
         [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for name, a in own]
         for own in (test.inputs.items(), test.outputs.items())
-    ]
-    graph = helper.make_graph(nodes, test.name, *values, initializer=constants, doc_string=test.says)
+    )
+    graph = helper.make_graph(nodes, test.name, given, expected, initializer=constants, doc_string=test.says)
     opset = helper.make_opsetid("", OPSET)
     return helper.make_model(graph, producer_name="ortho_ref", opset_imports=[opset], ir_version=IR_VERSION)
 

@@ -97,6 +97,6 @@ def _model(config: dict[str, Any], R: np.ndarray, inputs: list[str]) -> Any:
     outputs = ["Y", *(f"Y_{s[0]}" for s in states)]
     kind = helper.np_dtype_to_tensor_dtype(R.dtype)
     node = helper.make_node(operator, inputs, outputs, **attributes)
-    values = [[helper.make_tensor_value_info(v, kind, None) for v in vs if v] for vs in (inputs, outputs)]
-    graph = helper.make_graph([node], "case", *values)
+    given, wanted = ([helper.make_tensor_value_info(v, kind, None) for v in vs if v] for vs in (inputs, outputs))
+    graph = helper.make_graph([node], "case", given, wanted)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
