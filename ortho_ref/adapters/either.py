@@ -10,7 +10,8 @@ def either(*runs: Callable[[Any], Any]) -> Callable[[Any], Any]:
     Parameters
     ----------
     *runs : callable
-        Adapters, run(case).
+        Adapters, run(case).  What one of them assumes of itself, "h0-ignored" without an initial state, is not assumed
+        of all: give `assume` for it.
 
     Returns
     -------

@@ -74,11 +74,12 @@ def from_jax(
         A cell or weights that are not as described; the message names them.
     """
     jax_and_numpy()
+    if is_recurrence(cell):
+        given = {"weights": weights, "step": step, "batch_first": batch_first, "layers": layers}
+        return linear_adapter(function, str(cell), _taken_linear, bidirectional=bidirectional, **given)
     if not callable(function):
         raise TypeError(f"function is {function!r}; allowed: a function (x, h0, weights)")
     ways = ways_of(layers, bidirectional)
-    if is_recurrence(cell):
-        return linear_adapter(function, str(cell), _taken_linear)
     config, layout = one_cell(cell, weights, "from_jax", ways)
 
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
@@ -87,21 +88,18 @@ def from_jax(
     return adapter(layer_of if ways else sequence_of, of_yours(config, layout, ways), take)
 
 
-def _taken_linear(forward: Any, inputs: Any, upstream: Any, wanted: list[str], case: Any) -> Any:
+def _taken_linear(forward: Any, inputs: Any, upstream: Any, wanted: list[str]) -> Any:
     """What a linear recurrence gave, and the gradients by jax.grad."""
     jax, jnp = jax_and_numpy()
     rest = {name: a for name, a in inputs.items() if name not in wanted}
 
     def loss(own: Any) -> Any:
         found = forward({**{name: jnp.asarray(a) for name, a in rest.items()}, **own})
-        return None if found is None else (sum(jnp.sum(upstream[n] * a) for n, a in found.items()), found)
+        return sum((jnp.sum(upstream[name] * a) for name, a in (found or {}).items()), jnp.zeros(())), found
 
-    with precision(case.dtype):
-        own = {name: jnp.asarray(inputs[name]) for name in wanted}
-        if jax.eval_shape(loss, own) is None:
-            return None
-        gradients, found = jax.grad(loss, has_aux=True)(own)
-        return jax.tree.map(np.asarray, (found, gradients))
+    with precision(str(upstream["o"].dtype)):
+        gradients, found = jax.grad(loss, has_aux=True)({name: jnp.asarray(inputs[name]) for name in wanted})
+        return None if found is None else jax.tree.map(in_numpy, (found, gradients))
 
 
 def jax_and_numpy() -> tuple[Any, Any]:

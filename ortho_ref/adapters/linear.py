@@ -5,14 +5,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ortho_ref.adapters.sequence import left_out
 from ortho_ref.boundary import kind_of
 from ortho_ref.conformance.linear.table import RECURRENCES
 from ortho_ref.conformance.running.implementation import OfCell
 
 #: forward(x, config) -> {"o": ..., "S_T": ...}, or None for a case that it does not support.
 Forward: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], Mapping[str, Any] | None]
-#: gradients(forward, inputs, upstream, wanted) -> what forward gave, and the gradients by the wanted inputs.
-Gradients: TypeAlias = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]] | None]
+#: taken(forward, inputs, upstream, wanted) -> what forward gave, and the gradients by the wanted inputs, in NumPy.
+Taken: TypeAlias = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]] | None]
 
 
 def is_recurrence(cell: Any) -> bool:
@@ -20,13 +21,17 @@ def is_recurrence(cell: Any) -> bool:
     return isinstance(cell, str) and cell in RECURRENCES
 
 
-def linear_adapter(forward: Forward, cell: str, taken: Gradients) -> OfCell:
+def linear_adapter(forward: Forward, cell: str, taken: Taken, **given: Any) -> OfCell:
     """The adapter of a framework, for one recurrence: None for another kind or recurrence.
 
     x of forward(x, config) has the case's inputs by name, time first, complex ones with a last axis of 2, without the
-    upstream gradients; taken(forward, inputs, upstream, wanted, case) gives the framework's outputs and gradients, in
-    NumPy, of L = sum(do * o) + sum(dS_T * S_T) by the wanted inputs.
+    upstream gradients; the gradients are those of L = sum(do * o) + sum(dS_T * S_T).  TypeError for what else is given,
+    and for what is no function.
     """
+    extra = {name: value for name, value in given.items() if value is not False}
+    left_out("a linear recurrence is a function (x, config)", **extra)
+    if isinstance(forward, type) or not callable(forward):
+        raise TypeError(f"target is {forward!r}; allowed for a linear recurrence: a function (x, config)")
 
     def run(case: Any) -> dict[str, np.ndarray] | None:
         """The outputs; None for another kind or recurrence, or where forward gives None."""
@@ -43,7 +48,7 @@ def linear_adapter(forward: Forward, cell: str, taken: Gradients) -> OfCell:
             given = ", ".join(map(str, found)) if isinstance(found, Mapping) and found else kind_of(found)
             raise ValueError(f"the forward pass returned {given}; expected a dict of {', '.join(upstream)}")
 
-        found = taken(own, inputs, upstream, wanted, case)
+        found = taken(own, inputs, upstream, wanted)
         if found is None:
             return None
         outputs, gradients = found

@@ -149,20 +149,7 @@ _JAX = '''def forward(x, config):
 
 run = from_jax(forward, cell="CELL")  # gradients by jax.grad
 '''
-_FUNCTIONS = [
-    "cos",
-    "einsum",
-    "exp",
-    "expm1",
-    "logaddexp",
-    "maximum",
-    "sigmoid",
-    "sin",
-    "sqrt",
-    "stack",
-    "tanh",
-    "where",
-]
+_FUNCTIONS = re.compile(r"\b(cos|einsum|exp|expm1|logaddexp|maximum|sigmoid|sin|sqrt|stack|tanh|where)[(,]")
 _FRAMES = {"torch": ("in PyTorch", _TORCH), "jax": ("as a scan in JAX", _JAX)}
 
 
@@ -189,7 +176,7 @@ def starting_linear(framework: str, cell: str, file: str) -> str:
 
 def _imports(framework: str, code: str) -> str:
     """The lines that import what a file uses."""
-    used = [name for name in _FUNCTIONS if re.search(rf"\b{name}[(,]", code)]
+    used = sorted(set(_FUNCTIONS.findall(code)))
     lines = ["from math import inf", ""] if "-inf" in code else []
     if framework == "torch":
         lines.append(f"from torch import {', '.join(used)}")

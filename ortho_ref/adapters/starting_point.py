@@ -275,7 +275,8 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     if cell in RECURRENCES:
         return starting_linear(framework, cell, file)
     if cell not in cells():
-        raise ValueError(not_among("cell", cell, [*cells(), *RECURRENCES], str))
+        linear = RECURRENCES if framework in ("torch", "jax") else ()
+        raise ValueError(not_among("cell", cell, [*cells(), *linear], str))
     config, pair = config_of(cell), config_of(cell)["cell"] == "lstm"
     body = _STEPS[config["cell"]](config)
     new = "h, c" if pair else "h"

@@ -104,18 +104,20 @@ def from_torch(
         given["bidirectional"] = bidirectional or None
         left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
-    ways = ways_of(layers, bidirectional)
     if is_recurrence(cell):
-        left_out("a linear recurrence is a function (x, config)", weights=weights, call=call, layers=layers)
-        return linear_adapter(target, str(cell), partial(_taken_linear, torch, device))
+        given = {"weights": weights, "call": call, "step": step, "batch_first": batch_first, "layers": layers}
+        gradients = partial(_taken_linear, torch, device)
+        return linear_adapter(target, str(cell), gradients, bidirectional=bidirectional, **given)
+    ways = ways_of(layers, bidirectional)
     config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
 
     if _makes_modules(target, torch):
         check_given(weights, "from_torch of a module")
         where = "cpu" if device is None else device
-        style = style._replace(state=_takes_state(target, call, step))
-        bind = _bound_to_modules(target, call, layout, style, where, torch)
+        trial = target(*_TRIAL)
+        style = style._replace(state=_takes_state(trial, call, step))
+        bind = _bound_to_modules(target, trial, call, layout, style, where, torch)
         supports = of_yours(config, layout, ways, style.state)
         run = _adapter(layer_of if ways else sequence_of, supports, bind, style, where, torch)
         return OfCell(run, config["cell"], () if style.state else ("h0-ignored", "layer-h0-ignored"))
@@ -130,7 +132,7 @@ def from_torch(
 
 
 def _taken_linear(
-    torch: Any, device: Any, forward: Any, inputs: Any, upstream: Any, wanted: list[str], case: Any
+    torch: Any, device: Any, forward: Any, inputs: Any, upstream: Any, wanted: list[str]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
     """What a linear recurrence gave, and autograd's gradients; none by what it does not depend on."""
     x = {name: torch.tensor(a, device=device) for name, a in inputs.items()}
@@ -144,9 +146,9 @@ def _taken_linear(
     return {name: _numpy(a) for name, a in found.items()}, taken
 
 
-def _takes_state(make: Any, call: Callable[..., Any] | None, step: bool) -> bool:
+def _takes_state(trial: Any, call: Callable[..., Any] | None, step: bool) -> bool:
     """Whether a module of a user's takes (x, h0), or x alone; TypeError where it takes neither."""
-    kind = type(make(*_TRIAL))
+    kind = type(trial)
     function, before = call or getattr(kind, "forward", None), "call(module, " if call else f"{kind.__name__}.forward("
     needed, most = required(function), taken(function)
     if needed is None or most is None:
@@ -162,12 +164,12 @@ def _takes_state(make: Any, call: Callable[..., Any] | None, step: bool) -> bool
 
 
 def _bound_to_modules(
-    make: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
+    make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
 ) -> Callable[[Any, Any], Bound]:
     """How a module of a user's gets its weights; what does not fit is said now."""
     arrays = layout.to_framework(layout.zeros(*_TRIAL))
     try:
-        _loaded(make(*_TRIAL), arrays, torch, torch.float64, "cpu")
+        _loaded(trial, arrays, torch, torch.float64, "cpu")
     except ValueError as error:
         with contextlib.suppress(Exception):
             _loaded(make(*reversed(_TRIAL)), arrays, torch, torch.float64, "cpu")

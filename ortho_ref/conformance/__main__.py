@@ -76,7 +76,8 @@ def parser(name: str = NAME) -> argparse.ArgumentParser:
     new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
     frame = new.add_mutually_exclusive_group(required=True)
     for option, means in _FRAMES.items():
-        frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name")
+        linear = ", or a linear recurrence" if option in ("torch", "jax") else ""
+        frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name{linear}")
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
     listed.add_argument("--only", **ONLY)

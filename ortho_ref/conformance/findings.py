@@ -26,7 +26,7 @@ _VARIES = (
     (re.compile(r"^.*: look at "), "look at "),
     (re.compile(r"; off by [^;]*"), ""),
     (re.compile(r"\b(forward wrong|wrong): [^;]*"), r"\1"),
-    (re.compile(r"(?<=; )(only )?d_.* wrong(?=;|$)"), "some wrong"),
+    (re.compile(r"(only .*|(?<=; )d_.*) wrong(?=;|$)"), "some wrong"),
     (re.compile(r"(; asked again.*|; look at what multiplies.*)$"), ""),
     (re.compile(r"\bevery (?=[UWb]\b)|\blayer\d(_reverse)?\.|(?<=[UWb])_\w+"), ""),
     (re.compile(r"\b(\w+(\.[\w*]+)?)(, \w+(\.[\w*]+)?)*: "), ""),

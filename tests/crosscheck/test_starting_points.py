@@ -50,6 +50,10 @@ def test_a_linear_recurrence_that_gives_something_else():
     assert "your outputs equal mingru with" in first(swapped)
     with pytest.raises(TypeError, match=r"a linear recurrence is a function \(x, config\); leave out weights"):
         adapters.from_torch(swapped, cell="mingru", weights={})
+    with pytest.raises(TypeError, match=r"leave out step"):
+        adapters.from_torch(swapped, cell="mingru", step=True)
+    with pytest.raises(TypeError, match=r"^target is <class .*; allowed for a linear recurrence: a function"):
+        adapters.from_torch(torch.nn.Linear, cell="mingru")
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "keras", "flax", "equinox"])

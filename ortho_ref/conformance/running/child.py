@@ -19,7 +19,7 @@ from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.running import apart, programs
 from ortho_ref.conformance.running.adapters import load_adapter
 from ortho_ref.conformance.running.asking import ask
-from ortho_ref.conformance.running.implementation import Broken, OfCell, Raised, Run, said
+from ortho_ref.conformance.running.implementation import Broken, Raised, Run, Telling, said
 from ortho_ref.conformance.running.outputs import NoArray
 
 
@@ -36,8 +36,8 @@ def main(adapter: str, folder: Path, what: str) -> None:
     except BaseException as error:
         _say(folder, 0, apart.BROKEN, f"adapter is {adapter}, which cannot be loaded: {said(error)}")
         return
-    known = (run.cell, run.assumes) if isinstance(run, OfCell) else ("", ())
-    _say(folder, 0, apart.GIVEN, cell=known[0], assumes=known[1])
+    told = run if isinstance(run, Telling) else Telling()
+    _say(folder, 0, apart.GIVEN, cell=told.cell, assumes=told.assumes)
     while True:
         number += 1
         while not (path := folder / f"{number}.case").exists():

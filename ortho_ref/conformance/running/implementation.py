@@ -39,25 +39,27 @@ def check_run(run: Any) -> None:
         raise TypeError(f"run is {what}; allowed: a function run(case), which gives a dict of arrays, or None")
 
 
-class Elsewhere(ABC):
+class Telling:
+    """An implementation that may say what it is."""
+
+    cell: str = ""  # which cell, or recurrence: "gru_reset_after"
+    assumes: tuple[str, ...] = ()  # departures to be assumed unasked: "h0-ignored" of one without an initial state
+
+
+class Elsewhere(Telling, ABC):
     """An implementation that runs in another process: nothing of this one has to be put back after it."""
 
     fresh: bool = False  # whether every case has a process of its own, which keeps nothing from the one before
     name: str  # how it was given
     file: Path | None  # what it is read from, where that is known
-    cell: str = ""  # this and the next as of `OfCell`
-    assumes: tuple[str, ...] = ()
 
     @abstractmethod
     def __call__(self, case: Case) -> Any:
         """What `Run` gives."""
 
 
-class OfCell:
-    """An implementation of one cell, which says which.
-
-    assumes has departures that are assumed without being asked for: "h0-ignored" of one that takes no initial state.
-    """
+class OfCell(Telling):
+    """A function as an implementation of one cell, which says which."""
 
     def __init__(self, run: Run, cell: str, assumes: tuple[str, ...] = ()) -> None:
         self._run, self.cell, self.assumes = run, cell, assumes

@@ -23,7 +23,7 @@ from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
 from ortho_ref.conformance.running.asking import ask
-from ortho_ref.conformance.running.implementation import Elsewhere, OfCell, Raised, Run, check_run
+from ortho_ref.conformance.running.implementation import Elsewhere, Raised, Run, Telling, check_run
 from ortho_ref.conformance.running.origin import Origin
 from ortho_ref.conformance.running.outputs import NoArray, Outputs
 from ortho_ref.conformance.running.sizes import sizes_told
@@ -101,7 +101,7 @@ def check_vectors(
     from ortho_ref.conformance.diagnosis import diagnose
     from ortho_ref.conformance.running.assumptions import held
 
-    chosen, assumed = held(chosen, assume, run.assumes if isinstance(run, OfCell | Elsewhere) else ())
+    chosen, assumed = held(chosen, assume, run.assumes if isinstance(run, Telling) else ())
     results, given, origin = [], {}, Origin.begun(run)
     for vector in chosen:
         before = time.perf_counter()
@@ -153,7 +153,7 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
         return _failed(vector, error), {}
     if outputs is None:
         asked = vector.case.config.get("cell") or vector.case.config.get("recurrence")
-        own = run.cell if isinstance(run, OfCell | Elsewhere) and asked else ""
+        own = run.cell if isinstance(run, Telling) and asked else ""
         other = own if own != asked else ""
         return Result(vector.id, UNSUPPORTED, message=f"it is {other}" if other else ""), {}
     result, known = _compared(vector, outputs, dtype)

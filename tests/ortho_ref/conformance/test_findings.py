@@ -40,6 +40,20 @@ def test_a_diagnosis_stands_once():
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("forward right; d_x, d_h0 wrong; asked again, x", "forward right; d_h0, d_x, d_c0 wrong; asked again, y"),
+        ("forward right; only d_x wrong", "forward right; only d_h0, d_weights.U wrong"),
+        ("only U, A wrong", "only A_tilde wrong"),
+    ],
+)
+def test_which_outputs_are_wrong_makes_no_other_finding(one, other):
+    """In any order and number, of gradients and of what an update gives."""
+    found = findings([result("cell/lstm", one), result("cell/lstm/long", other)])
+    assert [own.cases for own in found] == [("cell/lstm", "cell/lstm/long")]
+
+
+@pytest.mark.parametrize(
     ("results", "says"),
     [
         (RESULTS, "1 mistake explains 3 of 5 failing cases: a (3). Unexplained: cell/lstm/step, loss/ce/raised."),
