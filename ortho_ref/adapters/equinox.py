@@ -100,7 +100,7 @@ def from_equinox(
     shapes = {_name(path): leaf.shape for path, leaf in leaves}
     check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
     read = layer_of if ways else sequence_of
-    return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes))
+    return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes), config["cell"])
 
 
 def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:
@@ -115,11 +115,11 @@ def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] 
     def made(seq: Sequence) -> Any:
         return target(*seq.sizes, use_bias=seq.bias, key=jax.random.key(0))
 
-    return _adapter(sequence_of, supports, made)
+    return _adapter(sequence_of, supports, made, name)
 
 
 def _adapter(
-    read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], made: Callable[[Any], Any]
+    read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], made: Callable[[Any], Any], cell: str
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     jax, _ = jax_and_numpy()
 
@@ -135,7 +135,7 @@ def _adapter(
 
         return taken_by_jax(call, arrays, seq, Style(step=not batch))
 
-    return adapter(read, supports, take)
+    return adapter(read, supports, take, cell)
 
 
 def _name(path: Any) -> str:

@@ -97,7 +97,7 @@ def from_flax(
     def supports(seq: Sequence | Layer) -> Layout | None:
         return _Nested(layout) if of_yours(config, layout)(seq) else None
 
-    return _adapter(supports, bind, flavour)
+    return _adapter(supports, bind, flavour, config["cell"])
 
 
 def _known(target: Any, flavours: tuple[Flavour, ...]) -> tuple[str, Flavour] | None:
@@ -176,11 +176,14 @@ def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict
         options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[config["activation"]]}
         return flavour.make(target, *sizes, dtype, options)
 
-    return _adapter(supports, bind, flavour)
+    return _adapter(supports, bind, flavour, CELLS[name])
 
 
 def _adapter(
-    supports: Callable[[Any], Layout | None], bind: Callable[[tuple[int, int], str, Any], Any], flavour: Flavour
+    supports: Callable[[Any], Layout | None],
+    bind: Callable[[tuple[int, int], str, Any], Any],
+    flavour: Flavour,
+    cell: str,
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     _, jnp = jax_and_numpy()
 
@@ -215,7 +218,7 @@ def _adapter(
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         return whole(seq, arrays) if isinstance(seq, Layer) else by_steps(seq, arrays)
 
-    return adapter(sequence_or_layer, supports, take)
+    return adapter(sequence_or_layer, supports, take, cell)
 
 
 def _turned(state: Any) -> Any:

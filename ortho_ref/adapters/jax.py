@@ -85,7 +85,7 @@ def from_jax(
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         return taken_by_jax(lambda own, x, state: function(x, state, own), arrays, seq, Style(step, batch_first))
 
-    return adapter(layer_of if ways else sequence_of, of_yours(config, layout, ways), take)
+    return adapter(layer_of if ways else sequence_of, of_yours(config, layout, ways), take, config["cell"])
 
 
 def _taken_linear(forward: Any, inputs: Any, upstream: Any, wanted: list[str]) -> Any:

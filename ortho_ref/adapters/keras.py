@@ -89,7 +89,7 @@ def from_keras(
     def bind(seq: Sequence, arrays: Any) -> Bound:
         return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
 
-    return _adapter(of_yours(config, layout), bind, keras)
+    return _adapter(of_yours(config, layout), bind, keras, config["cell"])
 
 
 def _known(target: Any, keras: Any) -> str | None:
@@ -163,7 +163,7 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
             return _bound_layers([made(seq, m) for m in seq.widths], seq, arrays, keras)
         return _bound(made(seq, seq.sizes[0]), seq, arrays)
 
-    return _adapter(supports, bind, keras)
+    return _adapter(supports, bind, keras, CELLS[name][0] if len(CELLS[name]) == 1 else "")
 
 
 class Bound(NamedTuple):
@@ -231,10 +231,10 @@ def _filled(call: Callable[[Any, Any], Any], variables: dict[str, Any], arrays: 
 
 
 def _adapter(
-    supports: Callable[[Any], Layout | None], bind: Callable[[Any, Any], Bound], keras: Any
+    supports: Callable[[Any], Layout | None], bind: Callable[[Any, Any], Bound], keras: Any, cell: str
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     taken_by = {"torch": _by_torch, "jax": _by_jax, "tensorflow": _by_tensorflow}[keras.backend.backend()]
-    return adapter(sequence_or_layer, supports, lambda seq, arrays: taken_by(bind, arrays, seq, keras))
+    return adapter(sequence_or_layer, supports, lambda seq, arrays: taken_by(bind, arrays, seq, keras), cell)
 
 
 _STYLE = Style(batch_first=True)

@@ -13,6 +13,7 @@ from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
 from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
 from ortho_ref.conformance.cases.layered import Direction, directions
+from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 
@@ -260,9 +261,13 @@ def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
 
 
 def adapter(
-    read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], take: Callable[[Any, Any], Taken]
-) -> Callable[[Any], Arrays | None]:
-    """The adapter of a framework, from three functions.
+    read: Callable[[Any], Any],
+    supports: Callable[[Any], Layout | None],
+    take: Callable[[Any, Any], Taken],
+    cell: str = "",
+    assumes: tuple[str, ...] = (),
+) -> OfCell:
+    """The adapter of a framework, from three functions, which says which cell it is and what it assumes of itself.
 
     read makes a Sequence or Layer of a case; supports gives the layout of its weights, None for what the framework does
     not have; take gives what the framework gave, from it and the framework's arrays.
@@ -275,7 +280,7 @@ def adapter(
         arrays = None if layout is None else arrays_of(layout, seq)
         return None if layout is None or arrays is None else outputs_of(take(seq, arrays), case, seq, layout)
 
-    return run
+    return OfCell(run, cell, assumes)
 
 
 def one_cell(

@@ -29,7 +29,6 @@ from ortho_ref.adapters.sequence import (
 )
 from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
-from ortho_ref.conformance.running.implementation import OfCell
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}
@@ -119,16 +118,16 @@ def from_torch(
         style = style._replace(state=_takes_state(trial, call, step))
         bind = _bound_to_modules(target, trial, call, layout, style, where, torch)
         supports = of_yours(config, layout, ways, style.state)
-        run = _adapter(layer_of if ways else sequence_of, supports, bind, style, where, torch)
-        return OfCell(run, config["cell"], () if style.state else ("h0-ignored", "layer-h0-ignored"))
+        assumes = () if style.state else ("h0-ignored", "layer-h0-ignored")
+        read = layer_of if ways else sequence_of
+        return _adapter(read, supports, bind, style, where, torch, config["cell"], assumes)
     left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
 
     def bind_function(seq: Sequence, arrays: Any) -> Bound:
         own = {name: _tensor(a, seq, torch, device).requires_grad_() for name, a in arrays.items()}
         return Bound(lambda x, state: target(x, state, own), own)
 
-    run = _adapter(sequence_of, of_yours(config, layout), bind_function, style, device, torch)
-    return OfCell(run, config["cell"])
+    return _adapter(sequence_of, of_yours(config, layout), bind_function, style, device, torch, config["cell"])
 
 
 def _taken_linear(
@@ -250,7 +249,7 @@ class _Known:
         """Of cells, and of all that a layer can be but a Cell cannot."""
         read = sequence_of if self._one_step else lambda case: layer_of(case) or sequence_of(case)
         style = Style(self._one_step, self._batch_first)
-        return OfCell(_adapter(read, self._supports, self._bind, style, self._device, self._torch), self._cell)
+        return _adapter(read, self._supports, self._bind, style, self._device, self._torch, self._cell)
 
     def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
         """Whether it is of this cell, with the instance's options."""
@@ -321,6 +320,8 @@ def _adapter(
     style: Style,
     device: Any,
     torch: Any,
+    cell: str,
+    assumes: tuple[str, ...] = (),
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         def tensor(a: np.ndarray) -> Any:
@@ -337,4 +338,4 @@ def _adapter(
         by_name = dict(zip(bound.weights, rest[len(start) :], strict=True))
         return Taken(*forward, by_name, d_x, tuple(rest[: len(start)]))
 
-    return adapter(read, supports, take)
+    return adapter(read, supports, take, cell, assumes)

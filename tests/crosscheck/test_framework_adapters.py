@@ -309,7 +309,9 @@ def test_a_scan_in_jax():
         c = f * c + i * jax.numpy.tanh(x @ w["W_g"].T + h @ w["U_g"].T + w["b_g"])
         return o * jax.numpy.tanh(c), c
 
-    assert passed(adapters.from_jax(step, cell="lstm", step=True), "cell/lstm") == 13
+    run = adapters.from_jax(step, cell="lstm", step=True)
+    assert run.cell == "lstm"
+    assert passed(run, "cell/lstm") == 13
     assert jax.numpy.zeros(1, "float32").dtype == jax.numpy.asarray(np.zeros(1)).dtype
 
 
@@ -393,9 +395,11 @@ def test_flax_cells():
         for name, count in {"SimpleCell": 25, "LSTMCell": 13, "OptimizedLSTMCell": 13, "GRUCell": gru}.items():
             assert passed(adapters.from_flax(getattr(library, name)), "cell/*") == count
         stacks = ["layer/lstm/stack-units", "layer/lstm/stack-step", "layer/lstm/no-h0", "layer/lstm/lengths"]
+        assert adapters.from_flax(library.LSTMCell).cell == "lstm"
         assert passed(adapters.from_flax(library.LSTMCell), stacks) == 2  # in RNN; h0 is given to one cell, no lengths
     weights = {"dense_i/kernel": "W.T", "dense_i/bias": "b", "dense_h/kernel": "U.T"}
     make = adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=weights)
+    assert make.cell == "elman"
     assert passed(make, "cell/elman/tanh", "float32") == 1
     wrong = {"dense_i/kernel": [["W.T"], ["U.T"]], "dense_i/bias": "b"}
     with pytest.raises(ValueError, match="weights leaves out 'dense_h/kernel' of SimpleCell"):
@@ -418,6 +422,7 @@ class TestEquinox:
             report = check(adapters.from_equinox(kind), [*only, f"layer/{cell}/batch-first", f"layer/{cell}/lengths"])
             assert report.ok, str(report)
             left = {result.id for result in report.results if result.status == "unsupported"}
+            assert adapters.from_equinox(kind).cell == cell
             assert left == {f"layer/{cell}/lengths"} | {id for id in only if "relu" in id}
 
     def gru(self):
@@ -448,6 +453,7 @@ class TestEquinox:
 
         mine = self.gru()
         run = adapters.from_equinox(mine, cell="gru-cudnn", weights=self.WEIGHTS)
+        assert run.cell == "gru_reset_after"
         assert passed(run, "cell/gru_reset_after/recurrent-bias-step") == 1
         make = adapters.from_equinox(
             lambda m, n: mine(m, n, key=jax.random.key(0)), cell="gru-cudnn", weights=self.WEIGHTS
@@ -489,6 +495,9 @@ def test_keras_layers():
     assert passed(adapters.from_keras(keras.layers.GRU(3, reset_after=False)), "cell/*", "float32") == 12
     for layer, count in ((keras.layers.GRU, 30), (keras.layers.LSTM, 15), (keras.layers.GRU(3, use_bias=False), 2)):
         assert passed(adapters.from_keras(layer), "layer/*", "float32") == count  # no state, no biases, masks, stacks
+
+    names = [adapters.from_keras(getattr(keras.layers, name)).cell for name in ("SimpleRNN", "LSTM", "GRU")]
+    assert names == ["elman", "lstm", ""]  # a GRU is either
 
     class Turned(keras.layers.LSTM):
         def call(self, sequences, initial_state=None, mask=None, training=False):
