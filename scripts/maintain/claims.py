@@ -371,27 +371,30 @@ def missing(experiments: Iterable[Stored]) -> str:
 def page(experiments: Sequence[Stored]) -> str:
     """The first page."""
     papers = [own for own in experiments if own.experiment.paper and not own.experiment.part]
-    comparisons = [one for own in papers for one in own.comparisons]
-    claims = {(own.experiment.name, one.claim, one.column) for own in papers for one in own.comparisons}
-    open_ = {(o.experiment.name, c.claim, c.column) for o in papers for c in o.comparisons if c.word == OPEN}
+    theirs, besides = ([own for own in papers if own.beside == beside] for beside in (False, True))
+    comparisons = [one for own in theirs for one in own.comparisons]
+    claims = {(own.experiment.name, one.claim, one.column) for own in theirs for one in own.comparisons}
+    open_ = {(o.experiment.name, c.claim, c.column) for o in theirs for c in o.comparisons if c.word == OPEN}
     words = Counter(one.word for one in comparisons)
+    ours = Counter(one.word == OPEN for own in besides for one in own.comparisons)
     split = [one for one in comparisons if one.word != OPEN and len({share == 1 for share in one.by.values()}) > 1]
-    runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
     text = [
         "# Which claims of the papers hold",
         f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
         f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
-        f"So far {runs:,} of {every:,} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, "
+        f"So far {_done(theirs)} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, "
         f"each column counted by itself. {len(split)} of the {len(comparisons) - words[OPEN]} verdicts would change if "
         "only the best evaluation of a run counted, or only the last.",
+        f"Other runs ask why our numbers differ from the papers' ([suspicions](#suspicions)): {_done(besides)} are "
+        f"done, {ours[False]} of {ours.total()} comparisons decided.",
         duel(papers),
     ]
     for paper, title in TITLES.items():
-        own = [one for one in papers if one.experiment.paper == paper and not one.beside and one.experiment.claims]
+        own = [one for one in theirs if one.experiment.paper == paper and one.experiment.claims]
         own.sort(key=lambda one: "table" not in one.experiment.name)
         text += [f"## {title}", table(own)] if own else []
     for title, own in (
-        ("Suspicions", [one for one in papers if one.beside and one.experiment.claims]),
+        ("Suspicions", [one for one in besides if one.experiment.claims]),
         ("On a part of the data", [one for one in experiments if one.experiment.part]),
     ):
         text += [f"## {title}", table(own)] if own else []
@@ -400,6 +403,11 @@ def page(experiments: Sequence[Stored]) -> str:
         text += ["## Without a claim", "\n".join(f"* {one.link}: {one.experiment.title}" for one in others)]
     text.append("Written by `python -m scripts.maintain.claims` from [the runs](../results/experiments/README.md).")
     return "\n\n".join([*text, RULE.strip(), missing(experiments)]) + "\n"
+
+
+def _done(experiments: Sequence[Stored]) -> str:
+    """How many of the runs are stored: "376 of 1,472"."""
+    return f"{sum(len(own.states) for own in experiments):,} of {sum(len(own.cells) for own in experiments):,}"
 
 
 def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
