@@ -51,22 +51,26 @@ The rule is of 27 November 2026; runs of before and after are judged alike.
 
 * A claim is taken apart: one model, one rival, one column. Such a comparison is **reproduced** where both have three
   seeds and every seed of the model stands to every seed of the rival as the paper says, by the best evaluation of a run
-  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**, with the share of pairs
-  of which it is so, by the worse of the two; "the reverse holds": it is so of none. With fewer seeds it is **not run**.
+  and by its last one. By chance alone three seeds would part from three others so one time in twenty.
+* Where there are three seeds and it is not so, it is **not reproduced**. The percentage is the share of pairs of seeds
+  that agree with the paper, by best or last evaluation, whichever is less; beside a baseline or a number it is the
+  share of seeds. "None agrees": no pair does, by either. With fewer seeds it is **undecided**, with none **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
   before). A loss above 0.95 of it is at the baseline. Where a paper's word asks for more, as "solves" and "converges"
   do, the comparison says which share of it was asked for.
 * Models are comparable where none has more than twice the loss of another, unless the claim asks for another factor.
 * A run that diverged is worse than every other, so that "it explodes" can hold.
 * A ratio is that of the medians over seeds, with the least and the largest of all pairs of seeds behind it, or, of five
-  seeds or more, 95 % of a bootstrap.
+  seeds or more, 95 % of a bootstrap. Numbers by themselves are means over seeds, ± the standard deviation.
+* Runs that two tables share, as NC-GRU's tables 2 and 8 do, count in both.
 * Suspicions are ours: possible reasons why our number differs from the paper's.
 * Options are the paper's, or where it says nothing the model's own. "Search" on a page says which of them we chose by
   runs; none, unless it says so.
 
 In the name of a column, "text" is the task as the paper describes it, "released" as its code builds it; A and B are
-copying's layouts: in B the recall begins on the marker, in A one step later. Scale is the paper's throughout. Hours are
-of one core, wall time on machines that did other work too. How to run a table again: [experiments.md](experiments.md).
+copying's layouts: in B the recall begins on the marker, in A one step later. Sizes are the paper's throughout, but for
+the parts of data and the suspicions that say otherwise. Hours are of one core, wall time on machines that did other
+work too. How to run a table again: [experiments.md](experiments.md).
 """
 TAIL = """## Not run yet
 
@@ -154,14 +158,18 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def said(own: Comparison) -> str:
     """The verdict, with how many seeds there are where that matters."""
-    n = min(count for count in own.seeds if count is not None)
+    n = _least(own)
     if own.word == OPEN:
         return f"undecided, {n} of {SEEDS} seeds" if n else OPEN
     if own.word == REPRODUCED:
         return f"**{REPRODUCED}**"
-    if own.reversed:
-        return f"**{NOT}** (n = {n}), the reverse holds"
-    return f"**{NOT}** (n = {n}, {min(own.by.values()):.0%} of pairs)"
+    of = "seeds" if own.seeds[1] is None else "pairs"
+    return f"**{NOT}** (n = {n}, {'none agrees' if own.reversed else f'{min(own.by.values()):.0%} of {of}'})"
+
+
+def _least(own: Comparison) -> int:
+    """The fewest seeds of the two."""
+    return min(count for count in own.seeds if count is not None)
 
 
 def ratio(own: Ratio | None) -> str:
@@ -186,6 +194,8 @@ def page_of(own: Stored) -> str:
     parts.append(f"![{experiment.title}](../../{own.picture.relative_to(ROOT)})")
     parts.append(f"*{caption(experiment, own.states)}*")
     parts.append(markdown(experiment, own.lines, 1.0))
+    if baselines := _baselines(own):
+        parts.append(f"The baseline, in the same unit: {baselines}.")
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
         parts.append("\n".join(notes))
@@ -214,7 +224,10 @@ def page_of(own: Stored) -> str:
 def _head(own: Stored) -> list[str]:
     """The heading, the rest of the place, what the paper shows."""
     _, *rest = re.split("[,;:] *", own.experiment.place or "", maxsplit=1)
-    parts = [f"# {own.heading}", *(f"{words[0].upper()}{words[1:]}." for words in rest)]
+    parts = [f"# {own.heading}"]
+    for words in rest:
+        by = words.removeprefix("by ")
+        parts.append(f"Settings: the paper's {by}." if by != words else f"{words[0].upper()}{words[1:]}.")
     return [*parts, f"The paper: {own.experiment.shows}."] if own.experiment.shows else parts
 
 
@@ -237,6 +250,20 @@ def _compared(comparisons: Sequence[Comparison]) -> str:
     )
 
 
+def _baselines(own: Stored) -> str:
+    """The loss of a predictor that knows nothing, of each column; of another metric none."""
+    if own.experiment.metric != "evaluation_loss":
+        return ""
+    found: dict[str, dict[str, None]] = {}
+    for state in own.states:
+        if state.config:
+            value = number(state.config["baseline"] / own.experiment.unit)
+            found.setdefault(value, {})[state.cell.column.name] = None
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{value} ({'; '.join(columns)})" for value, columns in found.items())
+
+
 def _sizes(lines: Sequence[Line]) -> str:
     """The fewest and the most parameters."""
     sizes = {f"{line.row}, {line.column}": line.parameters for line in lines if line.parameters}
@@ -251,10 +278,11 @@ def _sizes(lines: Sequence[Line]) -> str:
 # The page of all
 
 
-_READ = """The NC-GRU's loss divided by the GRU's: below 1 the NC-GRU is better. Numbers are of medians over seeds,
-all pairs of seeds in brackets. Minimum and final decide together; "not told apart": neither is better in every pair.
-"Parameters" is the NC-GRU's number by the GRU's. "text" is the task as the paper describes it, "released" as its code
-builds it; A and B are two layouts of copying."""
+_READ = """NC-GRU is NC-GRU(U_c), with one orthogonal matrix; for NC-GRU(U_r, U_c) see the tables below. Numbers are
+its loss divided by the GRU's, of medians over seeds, all pairs of seeds in brackets: below 1 NC-GRU is better. Minimum
+and final decide together; "not told apart": neither is better in every pair. "Parameters" is the NC-GRU's number by the
+GRU's. "text" is the task as the paper describes it, "released" as its code builds it; A and B are two layouts of
+copying."""
 
 
 def duel(experiments: Iterable[Stored]) -> str:
@@ -281,8 +309,12 @@ def duel(experiments: Iterable[Stored]) -> str:
     for word, tasks in words.items():
         places = (f"{task}: {'; '.join(columns)}." for task, columns in tasks.items())
         answers.append(f"* {word}. {' '.join(places)}")
+    verdicts = Counter(row[-1] for row in rows)
+    better, worse, equal = (verdicts[f"**{word}**"] for word in ("NC-GRU better", "GRU better", "not told apart"))
     parts = [
         "## Does NC-GRU beat GRU?",
+        f"Of {better + worse + equal} settings that are decided NC-GRU is better in {better}, the GRU in {worse}; "
+        f"{len(rows) - better - worse - equal} are open.",
         "\n".join(answers),
         _READ,
         grid(head, rows),
@@ -318,7 +350,7 @@ def table(experiments: Iterable[Stored]) -> str:
             first = parts[0]
             numbers = [*_numbers(own, first), _of(own.experiment)]
             rows.append([own.link, claim, column, first.model, *numbers, _seeds(parts), _together(parts)])
-    head = ["artefact", "claim", "column", "model", "paper", "ours", "of", "seeds", "verdict"]
+    head = ["artefact", "claim", "column", "model", "paper", "ours, mean", "of", "seeds", "verdict"]
     return grid(head, rows)
 
 
@@ -376,15 +408,19 @@ def page(experiments: Sequence[Stored]) -> str:
     claims = {(own.experiment.name, one.claim, one.column) for own in theirs for one in own.comparisons}
     open_ = {(o.experiment.name, c.claim, c.column) for o in theirs for c in o.comparisons if c.word == OPEN}
     words = Counter(one.word for one in comparisons)
+    begun = sum(one.word == OPEN and _least(one) > 0 for one in comparisons)
     ours = Counter(one.word == OPEN for own in besides for one in own.comparisons)
     split = [one for one in comparisons if one.word != OPEN and len({share == 1 for share in one.by.values()}) > 1]
     text = [
         "# Which claims of the papers hold",
         f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
-        f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
+        f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**; {begun} are undecided, with fewer than three "
+        f'seeds, and {words[OPEN] - begun} not run. "Reproduced" says that every seed of ours stands in the paper\'s '
+        "order, by its best and its last evaluation, not that the losses are the paper's: "
+        "[how a claim is judged](#how-a-claim-is-judged).",
         f"So far {_done(theirs)} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, "
-        f"each column counted by itself. {len(split)} of the {len(comparisons) - words[OPEN]} verdicts would change if "
-        "only the best evaluation of a run counted, or only the last.",
+        f"each column counted by itself. By the best evaluation alone and by the last alone, {len(split)} of the "
+        f"{len(comparisons) - words[OPEN]} verdicts differ.",
         f"Other runs ask why our numbers differ from the papers' ([suspicions](#suspicions)): {_done(besides)} are "
         f"done, {ours[False]} of {ours.total()} comparisons decided.",
         duel(papers),
@@ -397,7 +433,8 @@ def page(experiments: Sequence[Stored]) -> str:
         ("Suspicions", [one for one in besides if one.experiment.claims]),
         ("On a part of the data", [one for one in experiments if one.experiment.part]),
     ):
-        text += [f"## {title}", table(own)] if own else []
+        found = [f"* {one.link}: {text}" for one in own if one.beside for text in one.experiment.found]
+        text += [f"## {title}", *(["\n".join(found)] if found else []), table(own)] if own else []
     others = [one for one in experiments if one.states and not one.experiment.claims]
     if others:
         text += ["## Without a claim", "\n".join(f"* {one.link}: {one.experiment.title}" for one in others)]

@@ -33,7 +33,7 @@ from scripts.grid.experiment.claims import MEAN, OPEN, comparisons_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.states import State, overview, seconds_left, states_of
-from scripts.grid.experiment.table import as_json, lines_of, markdown, spread, with_spread
+from scripts.grid.experiment.table import as_json, lines_of, markdown, with_spread
 from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
 from scripts.pictures.caption import caption
@@ -788,7 +788,7 @@ def test_what_was_measured_is_shown(tmp_path, monkeypatch):
     (norms,) = zip(
         *([own["values"]["norm"] for own in one if own["what"] == "gradient_norms"] for one in found), strict=True
     )
-    shown = ", ".join(f"{with_spread(*spread([one[t - 1] for one in norms]))} at t = {t}" for t in (1, 3, 6))
+    shown = ", ".join(f"{with_spread([one[t - 1] for one in norms])} at t = {t}" for t in (1, 3, 6))
     assert f"| GRU | all | gradient norms: norm | 8 | {shown} |" in text
     assert text.count("| training metric: training evaluation loss | ") == 2
     drawn = []

@@ -107,9 +107,11 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def with_spread(mean: float, deviation: float) -> str:
-    """'1.234 ± 0.056', or the mean alone."""
-    return number(mean) if math.isnan(deviation) else f"{number(mean)} ± {number(deviation)}"
+def with_spread(values: Sequence[float]) -> str:
+    """'1.234 ± 0.056', or one or two numbers themselves."""
+    if len(values) < 3:
+        return ", ".join(map(number, values))
+    return " ± ".join(map(number, spread(values)))
 
 
 def published(value: Any) -> str:
@@ -121,7 +123,7 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
     """What stands in a line of the Markdown table, of statistics."""
     seeds = f"{len(line.seeds)} of {line.wanted}" if len(line.seeds) < line.wanted else str(line.wanted)
     failed = f", {len(line.failed)} failed" if line.failed else ""
-    own = [with_spread(*spread(line.values[name])) if name in line.values else "" for name in shown]
+    own = [with_spread(line.values[name]) if name in line.values else "" for name in shown]
     parameters = "" if line.parameters is None else f"{line.parameters:,}"
     return [
         line.row,
@@ -189,7 +191,7 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
         return ""
     head = ["row", "column", "measured", "after updates", "value"]
     rows = [
-        [row, column, what, f"{after:,}", ", ".join(f"{with_spread(*spread(own))}{at}" for at, own in numbers.items())]
+        [row, column, what, f"{after:,}", ", ".join(f"{with_spread(own)}{at}" for at, own in numbers.items())]
         for (row, column, what, after), numbers in found.items()
     ]
     return "\n".join(["Measured besides:", "", *_table(head, rows)])
