@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.adapter import as_run
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
+from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, as_run, precision_of
 from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import any_matrix, defect
 from ortho_ref.conformance.maps.observe import Domain, domain_of, observe
@@ -144,7 +143,7 @@ def _base(map: Map, Q: Array) -> Array | None:
 
 def _precision(places: list[Place]) -> Precision:
     values = [place.U.ravel() for place in places]
-    return precision_of(np.concatenate(values)) if values else Precision("float64", 2.0**-52)
+    return precision_of(np.concatenate(values)) if values else Precision()
 
 
 def _recognised(

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
+from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, precision_of
 from ortho_ref.conformance.maps.closed import Closed, derivative, quiet
 from ortho_ref.conformance.maps.inputs import conditioned, skew_matrix, standard
 from ortho_ref.conformance.maps.observe import Domain

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal
+from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal
 from ortho_ref.conformance.maps.inputs import any_matrix, defect, skew_matrix, standard
 
 SIZES = (2, 3, 4, 5, 8, 16, 19, 32, 37, 64, 97)

@@ -6,7 +6,7 @@ from math import isfinite, log10
 from typing import TYPE_CHECKING
 
 import ortho_ref
-from ortho_ref.conformance.maps.ask import Precision
+from ortho_ref.conformance.maps.adapter import Precision
 from ortho_ref.conformance.maps.closed import Closed
 from ortho_ref.conformance.maps.gradient import ABSENT, RIGHT
 from ortho_ref.conformance.maps.observe import Determinant, Seen

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Precision
+from ortho_ref.conformance.maps.adapter import Precision
 from ortho_ref.conformance.maps.closed import (
     LEFT,
     NEGATED,

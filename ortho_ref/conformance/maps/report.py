@@ -5,7 +5,7 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 import ortho_ref
-from ortho_ref.conformance.maps.ask import Precision
+from ortho_ref.conformance.maps.adapter import Precision
 from ortho_ref.conformance.maps.gradient import REFUSED, WRONG, Gradient
 from ortho_ref.conformance.maps.observe import Domain, Seen
 from ortho_ref.conformance.maps.recognise import Found
@@ -86,7 +86,7 @@ class MapReport:
     @classmethod
     def refused(cls, name: str, why: str, tolerance: float, range: tuple[float, float]) -> "MapReport":
         """Of a map that gave no U at all."""
-        nothing, precision = Found((), inf), Precision("float64", 2.0**-52)
+        nothing, precision = Found((), inf), Precision()
         return cls(name, None, precision, nothing, None, None, Complex(why), [], (), tolerance, range, refusal=why)
 
     @property

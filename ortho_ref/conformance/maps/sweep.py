@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from ortho_ref.conformance.maps.ask import Map, Refusal
+from ortho_ref.conformance.maps.adapter import Map, Refusal
 from ortho_ref.conformance.maps.inputs import conditioned, defect
 from ortho_ref.conformance.maps.observe import Domain
 
