@@ -7,6 +7,7 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, as_run, precision_of
+from ortho_ref.conformance.maps.closed import Closed
 from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import any_matrix, defect
 from ortho_ref.conformance.maps.observe import Domain, domain_of, observe
@@ -91,13 +92,15 @@ def check_run(
     try:
         domain = domain_of(asked)
     except Refusal as refused:
-        return MapReport.refused(name, str(refused), tolerance, range or NORM_RANGE)
+        why, ends = str(refused), range or NORM_RANGE
+        return MapReport(
+            name, None, Precision(), Found(), None, None, Complex(why), [], (), tolerance, ends, refusal=why
+        )
     places = _places(asked, domain, False)
     precision = _precision(places)
     seen = observe(asked, domain, precision)
-    found, domain_read = _recognised(asked, places, domain, precision, False)
+    found, closed = _recognised(asked, places, domain, precision, False)
     ends = range or (CONDITION_RANGE if seen.scale_free else NORM_RANGE)
-    closed = found.fitting[0] if found.fitting and domain_read else None
     others = rectangular(asked, domain, closed, precision)
     shapes = [(n, n, 1.0) for n in CURVES]
     shapes += [(*shape, own.factor_of(*shape)) for own in others if not own.refused for shape in SHAPES[own.kind]]
@@ -148,16 +151,18 @@ def _precision(places: list[Place]) -> Precision:
 
 def _recognised(
     map: Map, places: list[Place], domain: Domain, precision: Precision, of_complex: bool
-) -> tuple[Found, bool]:
+) -> tuple[Found, Closed | None]:
     """What it is; of a map that needs skew Q first of all Q, which says how it goes on beyond them.
 
-    Second, whether the formula holds for every Q that the gradient's directions lead to.
+    Second, its closed form where that holds for every Q that the gradient's directions lead to.
     """
-    if domain.needs_skew and not domain.refuses:
+    beyond = domain.needs_skew and not domain.refuses
+    if beyond:
         wide = recognise(_places(map, domain._replace(make=any_matrix), of_complex), precision, False)
         if wide.fitting:
-            return wide, True
-    return recognise(places, precision, domain.needs_skew), not domain.needs_skew or domain.refuses
+            return wide, wide.fitting[0]
+    found = recognise(places, precision, domain.needs_skew)
+    return found, found.fitting[0] if found.fitting and not beyond else None
 
 
 def _complex(map: Map, real: Domain) -> Complex:
@@ -178,13 +183,7 @@ def _complex(map: Map, real: Domain) -> Complex:
             domain = real
     places = _places(map, domain, True)
     precision = _precision(places)
-    found, wide = _recognised(map, places, domain, precision, True)
+    found, closed = _recognised(map, places, domain, precision, True)
     small = [place for place in places if np.linalg.norm(place.Q, 2) <= 1 + 1e-9]
-    closed = found.fitting[0] if found.fitting and wide else None
-    return Complex(
-        "",
-        found,
-        max((defect(place.U) for place in small), default=None),
-        judge(map, domain, closed, precision, True),
-        alone,
-    )
+    largest = max((defect(place.U) for place in small), default=None)
+    return Complex("", found, largest, judge(map, domain, closed, precision, True), alone)

@@ -1,4 +1,4 @@
-"""A closed form with everything that is said of it: what of Q it is of, and what stands around it."""
+"""A closed form with everything that is said of it: how it reads Q, and what stands around it."""
 
 import contextlib
 import warnings
@@ -9,14 +9,48 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.forms import SERIES, Form
-from ortho_ref.conformance.maps.readings import Reading
 from ortho_ref.parametrizations.exponential import exponential_derivative
 
 _EXPONENTIAL = next(form for form in SERIES if form.name == "exponential")
 
 
+class Reading(NamedTuple):
+    """The matrix that a formula is of, from the Q that a map is given."""
+
+    words: str  # A in terms of Q
+    of: Callable[[Array], Array]  # Q -> A
+    of_complex: bool = False  # only a complex Q tells it from another in the list
+
+
+def skew(M: Array) -> Array:
+    """M - M^H."""
+    return M - M.conj().T
+
+
+def _plain(M: Array) -> Array:
+    """Without the conjugate: not skew-Hermitian."""
+    return M - M.T
+
+
+#: In the order in which they are named where several fit.
+AS_IT_IS = Reading("Q", lambda Q: Q)
+READINGS = (
+    AS_IT_IS,
+    Reading("Q - Q^H", skew),
+    Reading("(Q - Q^H)/2", lambda Q: skew(Q) / 2),
+    Reading("L - L^H, L = tril(Q, -1)", lambda Q: skew(np.tril(Q, -1))),
+    Reading("R - R^H, R = triu(Q, 1)", lambda Q: skew(np.triu(Q, 1))),
+    Reading("L - L^H, L = tril(Q)", lambda Q: skew(np.tril(Q)), True),
+    Reading("R - R^H, R = triu(Q)", lambda Q: skew(np.triu(Q)), True),
+    Reading("Q - Q^T, not conjugated", _plain, True),
+    Reading("(Q - Q^T)/2, not conjugated", lambda Q: _plain(Q) / 2, True),
+    Reading("L - L^T, not conjugated, L = tril(Q, -1)", lambda Q: _plain(np.tril(Q, -1)), True),
+    Reading("R - R^T, not conjugated, R = triu(Q, 1)", lambda Q: _plain(np.triu(Q, 1)), True),
+)
+
+
 class Closed(NamedTuple):
-    """One closed form with everything that is said of it."""
+    """One closed form."""
 
     form: Form  # which
     variant: str  # its formula

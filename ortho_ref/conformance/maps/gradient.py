@@ -4,7 +4,8 @@ L = Re sum(conj(dU) * U), dL/dQ = dL/dRe + i dL/dIm.  Differences are central, o
 less than double precision they see its rounding, and the closed form's derivative alone judges.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -42,18 +43,15 @@ class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
         remark = f"; {self.remark}" if self.remark else ""
         return f"{self.status}{how}{': ' if sizes else ''}{sizes}{single}{remark}"
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is one that is none."""
+        return self.status in (WRONG, REFUSED)
+
     @classmethod
     def not_compared(cls, status: str, remark: str = "") -> "Gradient":
         """Of a gradient that nothing was compared with."""
         return cls(status, None, None, "", remark, None)
-
-
-class _Slopes(NamedTuple):
-    """Along some directions: of the given gradient, by differences, by the closed form."""
-
-    directions: list[Array]
-    by_map: Array | None
-    by_form: Array | None
 
 
 def judge(
@@ -86,61 +84,56 @@ def judge(
 def _judged(
     map: Map, domain: Domain, closed: Closed | None, precision: Precision, Q: Array, dU: Array, G: Array
 ) -> Gradient:
-    of_complex, coarser = Q.dtype.kind == "c", max(precision, precision_of(G), key=lambda p: p.eps)
+    coarser = max(precision, precision_of(G), key=lambda p: p.eps)
     tolerance = TOLERANCES.get(coarser.name, _COARSE)
     exact = precision.name == "float64"
     if not exact and closed is None:
         return Gradient.not_compared(OPEN, f"the map rounds to {precision.name}, and is no closed form of the list")
-    wide = G.astype(np.complex128 if of_complex else np.float64)
-    best: Gradient | None = None
-    for words, skew, factor in _conventions(domain, wide, of_complex):
-        slopes = _slopes(map, closed, Q, dU, skew, exact)
-        own = factor * _along(wide, slopes.directions)
-        errors = [None if known is None else _away(own, known) for known in (slopes.by_map, slopes.by_form)]
-        judges = errors[0] if exact else errors[1]
-        assert judges is not None
-        if judges <= tolerance and (errors[1] is None or errors[1] <= max(tolerance, 1e-6)):
-            return Gradient(RIGHT, errors[0], errors[1], words, "", _single(map, Q, dU, wide))
-        if best is None:
-            known = slopes.by_map if exact else slopes.by_form
-            assert known is not None
-            remark = _looks(wide, slopes.directions, known, tolerance)
-            status = OPEN if coarser.name in _HALF and "0 throughout" not in remark else WRONG
-            remark = f"{coarser.name} is too coarse to tell" if status == OPEN else remark
-            best = Gradient(status, errors[0], errors[1], words, remark, None)
-    assert best is not None
-    return best
+    wide = G.astype(np.complex128 if Q.dtype.kind == "c" else np.float64)
+    first: Gradient | None = None
+    for words, skew, factor in _conventions(domain, wide):
+        directions = _directions(Q, skew)
+        by_map = np.array([_difference(map, Q, E, dU) for E in directions]) if exact else None
+        by_form = None if closed is None else _slopes(closed, map, Q, dU, directions)
+        known = by_map if exact else by_form
+        assert known is not None
+        own = factor * _along(wide, directions)
+        beside, closely = (None if slopes is None else _away(own, slopes) for slopes in (by_map, by_form))
+        if _away(own, known) <= tolerance and (closely is None or closely <= max(tolerance, 1e-6)):
+            return Gradient(RIGHT, beside, closely, words, "", _single(map, Q, dU, wide))
+        if first is None:
+            remark, status = _looks(wide, directions, known, tolerance), WRONG
+            if coarser.name in _HALF and "0 throughout" not in remark:
+                remark, status = f"{coarser.name} is too coarse to tell", OPEN
+            first = Gradient(status, beside, closely, words, remark, None)
+    assert first is not None
+    return first
 
 
-def _conventions(domain: Domain, G: Array, of_complex: bool) -> list[tuple[str, bool, float]]:
+def _conventions(domain: Domain, G: Array) -> Iterator[tuple[str, bool, float]]:
     """By what a gradient may be the derivative: words, whether along skew directions alone, times what."""
-    found = []
-    takes_any = not domain.needs_skew or not domain.refuses
-    if takes_any:
-        found.append(("by every entry of Q", False, 1.0))
+    if not domain.needs_skew or not domain.refuses:
+        yield "by every entry of Q", False, 1.0
     if domain.needs_skew:
         is_skew = bool(abs(G + G.conj().T).max() <= 1e-6 * abs(G).max())
-        found.append(("along skew Q, and itself skew" if is_skew else "along skew Q", True, 1.0))
-        if is_skew and not of_complex:
-            found.append(("by the entries above the diagonal, Q_ij = -Q_ji", True, 0.5))
-    return found
+        yield "along skew Q, and itself skew" if is_skew else "along skew Q", True, 1.0
+        if is_skew and G.dtype.kind != "c":
+            yield "by the entries above the diagonal, Q_ij = -Q_ji", True, 0.5
 
 
-def _slopes(map: Map, closed: Closed | None, Q: Array, dU: Array, skew: bool, exact: bool) -> _Slopes:
+def _directions(Q: Array, skew: bool) -> list[Array]:
     rng, n, of_complex = np.random.default_rng(7), len(Q), Q.dtype.kind == "c"
-    make = [
+    return [
         skew_matrix(rng, n, 1.0, of_complex) if skew else standard(rng, Q.shape, of_complex) / n
         for _ in range(_DIRECTIONS)
     ]
-    base = None
-    if closed is not None and "map(0)" in closed.place:
-        base = map(np.zeros_like(Q))
-    by_map = np.array([_difference(map, Q, E, dU) for E in make]) if exact else None
-    by_form = None
-    if closed is not None:
-        with quiet():
-            by_form = np.array([_inner(dU, derivative(closed, Q, E, base)) for E in make])
-    return _Slopes(make, by_map, by_form)
+
+
+def _slopes(closed: Closed, map: Map, Q: Array, dU: Array, directions: list[Array]) -> Array:
+    """By the closed form."""
+    base = map(np.zeros_like(Q)) if "map(0)" in closed.place else None
+    with quiet():
+        return np.array([_inner(dU, derivative(closed, Q, E, base)) for E in directions])
 
 
 def _difference(map: Map, Q: Array, E: Array, dU: Array) -> float:
@@ -177,8 +170,7 @@ def _looks(G: Array, directions: list[Array], known: Array, tolerance: float) ->
         if factor == 0 or _away(own / factor, known) > 10 * tolerance:
             continue
         times = "" if abs(factor - 1) < 1e-3 else f"{factor:.3g} times what it should be"
-        parts = [f"{words}" if words and not times else "", times, f"and {words}" if words and times else ""]
-        return f"it is {' '.join(filter(None, parts))}"
+        return f"it is {' and '.join(filter(None, (times, words)))}"
     return ""
 
 

@@ -178,17 +178,15 @@ def _first_order(map: Map, zero: Array, precision: Precision) -> str:
 
 
 def _symmetries(alike: _Alike, Q: Array, scale_free: bool) -> tuple[str, ...]:
-    map, found = alike.map, []
-    U, V, W = _value(map, Q), _value(map, Q.T.copy()), _value(map, -Q)
+    U, V, W = (_value(alike.map, own) for own in (Q, Q.T.copy(), -Q))
     if U is None:
         return ()
-    if alike.equal(V, U.T):
-        found.append("Q^T gives U^T")
-    if alike.equal(W, U.T) and not alike.equal(V, W):
-        found.append("-Q gives U^T")
-    if scale_free and alike.equal(W, -U):
-        found.append("-Q gives -U")
-    return tuple(found)
+    holds = {
+        "Q^T gives U^T": alike.equal(V, U.T),
+        "-Q gives U^T": alike.equal(W, U.T) and not alike.equal(V, W),
+        "-Q gives -U": scale_free and alike.equal(W, -U),
+    }
+    return tuple(words for words, seen in holds.items() if seen)
 
 
 def _determinant(map: Map, domain: Domain, n: int) -> Determinant:

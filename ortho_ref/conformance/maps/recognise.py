@@ -5,7 +5,8 @@ the precision of the map's values, and of how far the form itself moves when Q i
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,9 +14,11 @@ import numpy as np
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.adapter import Precision
 from ortho_ref.conformance.maps.closed import (
+    AS_IT_IS,
     LEFT,
     NEGATED,
     OF_TRANSPOSED,
+    READINGS,
     RIGHT,
     TRANSPOSED,
     Closed,
@@ -23,7 +26,6 @@ from ortho_ref.conformance.maps.closed import (
     quiet,
 )
 from ortho_ref.conformance.maps.forms import MATRICES, SERIES, Form
-from ortho_ref.conformance.maps.readings import AS_IT_IS, Reading, readings
 
 #: Roundings that are no difference, in units of eps: fewer in a format so short that everything would fit.
 _ROUNDINGS = {"float64": 50.0, "float32": 30.0}
@@ -43,10 +45,10 @@ class Place(NamedTuple):
 class Found(NamedTuple):
     """What a map was recognised as."""
 
-    fitting: tuple[Closed, ...]  # those that it equals, the one to be named first; formulas of the same function
-    error: float  # how far from the first at most, relative to the largest entry and at least 1; inf: none
+    fitting: tuple[Closed, ...] = ()  # what it equals, the one to be named first; formulas of the same function
+    error: float = inf  # how far from the first at most, relative to the largest entry and at least 1; inf: none
     nearest: Closed | None = None  # where none fits: the one that is least far off, if it is near at all
-    away: float = float("inf")  # how far that is
+    away: float = inf  # how far that is
 
 
 #: A form's name, its reading's words, and its place.
@@ -86,7 +88,7 @@ def recognise(places: Sequence[Place], precision: Precision, skew: bool) -> Foun
         first = next(iter(best.values()))
         return Found(tuple(best.values()), sizes[first])
     nearest = min(sizes, key=lambda closed: sizes[closed], default=None)
-    return Found((), float("inf"), nearest, float("inf") if nearest is None else sizes[nearest])
+    return Found() if nearest is None else Found(nearest=nearest, away=sizes[nearest])
 
 
 def _errors(
@@ -109,22 +111,15 @@ def _candidates(
     place: Place, near: Array, skew: bool, among: set[_Kind] | None
 ) -> Iterator[tuple[Closed, Array, Array]]:
     """The closed forms at a place and near it."""
-
-    def tried(form: Form, reading: Reading, where: str) -> bool:
-        return among is None or (form.name, reading.words, where) in among
-
-    around = ("",) if place.base is None else (RIGHT, LEFT)
-    for form, reading in product(SERIES, readings(place.Q, skew)):
-        wanted = [where for where in around if tried(form, reading, where)]
-        for variant, value, moved in _both(form, reading.of(place.Q), reading.of(near)) if wanted else ():
-            for where in wanted:
-                after = placed(where, place.Q, place.base)[1]
+    # of a skew Q, all readings are Q itself or twice it
+    read = [AS_IT_IS] if skew else [own for own in READINGS if place.Q.dtype.kind == "c" or not own.of_complex]
+    series = product(SERIES, read, ("",) if place.base is None else (RIGHT, LEFT))
+    matrices = product(MATRICES, [AS_IT_IS], ("", TRANSPOSED, OF_TRANSPOSED, NEGATED))
+    for form, reading, where in chain(series, matrices):
+        if among is None or (form.name, reading.words, where) in among:
+            (X, after), (Y, _) = placed(where, place.Q, place.base), placed(where, near, place.base)
+            for variant, value, moved in _both(form, reading.of(X), reading.of(Y)):
                 yield Closed(form, variant, reading, where), after(value), after(moved)
-    for form, where in product(MATRICES, ("", TRANSPOSED, OF_TRANSPOSED, NEGATED)):
-        if tried(form, AS_IT_IS, where):
-            (X, after), (Y, _) = placed(where, place.Q, None), placed(where, near, None)
-            for variant, value, moved in _both(form, X, Y):
-                yield Closed(form, variant, AS_IT_IS, where), after(value), after(moved)
 
 
 def _both(form: Form, X: Array, Y: Array) -> Iterator[tuple[str, Array, Array]]:

@@ -4,6 +4,7 @@ c is found beside a square Q with the same singular values: they alone decide ho
 other than 1 and sqrt(rows/columns) is none that is known: such a U counts as it is, and is not orthogonal.
 """
 
+import contextlib
 from math import sqrt
 
 import numpy as np
@@ -78,17 +79,12 @@ def _ratio(U: Array, beside: Array) -> float:
 
 def _is_same(closed: Closed, Q: Array, U: Array, precision: Precision) -> bool:
     """Whether a closed form gives U, of Q or of its transposed; a series of Q filled up by zeros, and cut off."""
-    rows, columns = Q.shape
-    filled = np.zeros((max(Q.shape), max(Q.shape)))
-    filled[:rows, :columns] = Q
-    X = filled if closed.form.series else Q
-    return any(_gives(closed, *pair, precision) for pair in ((X, U), (X.T, U.T)))
-
-
-def _gives(closed: Closed, X: Array, U: Array, precision: Precision) -> bool:
-    with quiet():
-        try:
-            value = values_of(closed, X, None)[: U.shape[0], : U.shape[1]]
-        except (ValueError, np.linalg.LinAlgError):  # a form of square matrices
-            return False
-    return value.shape == U.shape and bool(abs(value - U).max() <= max(1e-10, 100 * precision.eps))
+    if closed.form.series:
+        k = max(Q.shape)
+        Q = np.pad(Q, [(0, k - size) for size in Q.shape])
+    for X, own in ((Q, U), (Q.T, U.T)):
+        with quiet(), contextlib.suppress(ValueError, np.linalg.LinAlgError):  # a form of square matrices
+            value = values_of(closed, X, None)[: own.shape[0], : own.shape[1]]
+            if value.shape == own.shape and abs(value - own).max() <= max(1e-10, 100 * precision.eps):
+                return True
+    return False

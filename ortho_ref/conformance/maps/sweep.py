@@ -48,18 +48,14 @@ def sweep(
     at = tuple(sorted({*(CONDITIONS if conditions else NORMS), *ends}))
     n, columns = shape
     more: dict[str, Any] = {} if n == columns else {"columns": columns}
-    found, why = [], ""
+    make, found, why = conditioned if conditions else domain.make, [], ""
     for where in at:
-        largest: float | None = None
-        rng = np.random.default_rng(n)
+        rng, defects = np.random.default_rng(n), []
         for _ in range(_DRAWS):
-            make = conditioned if conditions else domain.make
             Q = make(rng, n, where, **more)
             try:
-                own = defect(map(Q.astype(dtype)) / factor)
+                defects.append(defect(map(Q.astype(dtype)) / factor))
             except Refusal as refused:
                 why = why or f"at {where:g}: {refused}"
-                continue
-            largest = own if largest is None else max(largest, own)
-        found.append(largest)
+        found.append(max(defects, default=None))
     return Curve(dtype, n, columns, at, tuple(found), why)
