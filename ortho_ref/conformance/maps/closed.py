@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,9 +70,13 @@ class Closed(NamedTuple):
 def values_of(closed: Closed, Q: Array, base: Array | None) -> Array:
     """U of one closed form at Q; base is map(0), where its place needs it."""
     X, after = placed(closed.place, Q, base)
-    for variant, value in closed.form.values(closed.reading.of(X)):
+    return after(_value(closed, closed.reading.of(X)))
+
+
+def _value(closed: Closed, X: Array) -> Array:
+    for variant, value in closed.form.values(X):
         if variant == closed.variant:
-            return after(value)
+            return value
     raise ValueError(f"variant is {closed.variant!r}, which {closed.form.name} does not have for this matrix")
 
 
@@ -105,15 +109,13 @@ def derivative(closed: Closed, Q: Array, E: Array, base: Array | None) -> Array:
         if closed.form is _EXPONENTIAL and A.dtype.kind == "f":
             return after(exponential_derivative(A, dA))
         n = len(A)
-        block = np.block([[A, dA], [np.zeros_like(A), A]])
-        for variant, value in closed.form.values(block):
-            if variant == closed.variant:
-                return after(value[:n, n:])
+        return after(_value(closed, np.block([[A, dA], [np.zeros_like(A), A]]))[:n, n:])
+    return difference(lambda h: values_of(closed, Q + h * E, base) - values_of(closed, Q - h * E, base))
 
-    def difference(h: float) -> Array:
-        return (values_of(closed, Q + h * E, base) - values_of(closed, Q - h * E, base)) / (2 * h)
 
-    return (4 * difference(5e-4) - difference(1e-3)) / 3
+def difference(change: Callable[[float], Any], h: float = 1e-3) -> Any:
+    """A derivative, of fourth order, by a change(h) between -h and h."""
+    return (4 * change(h / 2) / h - change(h) / (2 * h)) / 3
 
 
 @contextlib.contextmanager

@@ -5,33 +5,33 @@ less than double precision they see its rounding, and the closed form's derivati
 """
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, precision_of
-from ortho_ref.conformance.maps.closed import Closed, derivative, quiet
+from ortho_ref.conformance.maps.adapter import Map, Refusal, precision_of
+from ortho_ref.conformance.maps.closed import Closed, derivative, difference, quiet
 from ortho_ref.conformance.maps.inputs import conditioned, skew_matrix, standard
 from ortho_ref.conformance.maps.observe import Domain
+from ortho_ref.conformance.maps.recognise import Known
 
 RIGHT, WRONG, ABSENT, REFUSED, OPEN = "right", "wrong", "none given", "refused", "not judged"
 #: The largest error that passes, relative to the largest derivative, by the precision of values and gradient.
 TOLERANCES = {"float64": 1e-7, "float32": 1e-3}
 _COARSE, _HALF = 0.1, ("float16", "bfloat16")
-_SHAPE, _DIRECTIONS, _STEP = (5, 5), 12, 1e-3
+_DIRECTIONS = 12
 
 
 class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
     """What was found of a gradient."""
 
-    status: Literal[RIGHT, WRONG, ABSENT, REFUSED, OPEN]  # type: ignore[valid-type]
-    differences: float | None  # how far from differences of the map; None where that was not compared
-    closed: float | None  # how far from its closed form's derivative
-    convention: str  # by what it is the derivative
-    remark: str  # what else to say
-    single: float | None  # in single precision how far from that in double, relative to its largest entry
+    status: str  # one of the above
+    differences: float | None = None  # how far from differences of the map; None where that was not compared
+    closed: float | None = None  # how far from its closed form's derivative
+    convention: str = ""  # by what it is the derivative
+    remark: str = ""  # what else to say
+    single: float | None = None  # in single precision how far from that in double, relative to its largest entry
 
     @property
     def words(self) -> str:
@@ -48,64 +48,52 @@ class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether there is one that is none."""
         return self.status in (WRONG, REFUSED)
 
-    @classmethod
-    def not_compared(cls, status: str, remark: str = "") -> "Gradient":
-        """Of a gradient that nothing was compared with."""
-        return cls(status, None, None, "", remark, None)
 
-
-def judge(
-    map: Map,
-    domain: Domain,
-    closed: Closed | None,
-    precision: Precision,
-    of_complex: bool = False,
-    shape: tuple[int, int] = _SHAPE,
-) -> Gradient:
+def judge(known: Known, shape: tuple[int, int] = (5, 5)) -> Gradient:
     """Whether a map's pullback is right at a Q of this shape, which is square where the map needs a skew one."""
     rng = np.random.default_rng(6)
     n, columns = shape
-    if domain.needs_skew:
-        Q = skew_matrix(rng, n, 0.7, of_complex)
+    if known.domain.needs_skew:
+        Q = skew_matrix(rng, n, 0.7, known.of_complex)
     else:
-        Q = 0.7 * conditioned(rng, n, 3.0, of_complex, columns)
-    dU = standard(rng, Q.shape, of_complex)
+        Q = 0.7 * conditioned(rng, n, 3.0, known.of_complex, columns)
+    dU = standard(rng, Q.shape, known.of_complex)
     try:
-        G = map.pullback(Q, dU)
+        G = known.map.pullback(Q, dU)
         if G is None:
-            return Gradient.not_compared(ABSENT)
+            return Gradient(ABSENT)
         if not np.isfinite(G).all():
-            return Gradient.not_compared(WRONG, "it is not finite")
-        return _judged(map, domain, closed, precision, Q, dU, G)
+            return Gradient(WRONG, remark="it is not finite")
+        return _judged(known, Q, dU, G)
     except Refusal as refused:
-        return Gradient.not_compared(REFUSED, str(refused))
+        return Gradient(REFUSED, remark=str(refused))
 
 
-def _judged(
-    map: Map, domain: Domain, closed: Closed | None, precision: Precision, Q: Array, dU: Array, G: Array
-) -> Gradient:
+def _judged(known: Known, Q: Array, dU: Array, G: Array) -> Gradient:
+    map, closed, precision = known.map, known.closed, known.precision
     coarser = max(precision, precision_of(G), key=lambda p: p.eps)
     tolerance = TOLERANCES.get(coarser.name, _COARSE)
     exact = precision.name == "float64"
     if not exact and closed is None:
-        return Gradient.not_compared(OPEN, f"the map rounds to {precision.name}, and is no closed form of the list")
+        remark = f"the map rounds to {precision.name}, and is no closed form of the list"
+        return Gradient(OPEN, remark=remark)
     wide = G.astype(np.complex128 if Q.dtype.kind == "c" else np.float64)
     first: Gradient | None = None
-    for words, skew, factor in _conventions(domain, wide):
+    for words, skew, factor in _conventions(known.domain, wide):
         directions = _directions(Q, skew)
-        by_map = np.array([_difference(map, Q, E, dU) for E in directions]) if exact else None
+        by_map = np.array([_slope(map, Q, E, dU) for E in directions]) if exact else None
         by_form = None if closed is None else _slopes(closed, map, Q, dU, directions)
-        known = by_map if exact else by_form
-        assert known is not None
+        right = by_map if exact else by_form
+        assert right is not None
         own = factor * _along(wide, directions)
         beside, closely = (None if slopes is None else _away(own, slopes) for slopes in (by_map, by_form))
-        if _away(own, known) <= tolerance and (closely is None or closely <= max(tolerance, 1e-6)):
-            return Gradient(RIGHT, beside, closely, words, "", _single(map, Q, dU, wide))
+        if _away(own, right) <= tolerance and (closely is None or closely <= max(tolerance, 1e-6)):
+            return Gradient(RIGHT, beside, closely, words, single=_single(map, Q, dU, wide))
         if first is None:
-            remark, status = _looks(wide, directions, known, tolerance), WRONG
+            remark, status = _looks(wide, directions, right, tolerance), WRONG
             if coarser.name in _HALF and "0 throughout" not in remark:
                 remark, status = f"{coarser.name} is too coarse to tell", OPEN
-            first = Gradient(status, beside, closely, words, remark, None)
+            first = Gradient(status, beside, closely, words, remark)
     assert first is not None
     return first
 
@@ -136,11 +124,8 @@ def _slopes(closed: Closed, map: Map, Q: Array, dU: Array, directions: list[Arra
         return np.array([_inner(dU, derivative(closed, Q, E, base)) for E in directions])
 
 
-def _difference(map: Map, Q: Array, E: Array, dU: Array) -> float:
-    def slope(h: float) -> float:
-        return _inner(dU, map(Q + h * E) - map(Q - h * E)) / (2 * h)
-
-    return (4 * slope(_STEP / 2) - slope(_STEP)) / 3
+def _slope(map: Map, Q: Array, E: Array, dU: Array) -> float:
+    return float(difference(lambda h: _inner(dU, map(Q + h * E) - map(Q - h * E))))
 
 
 def _inner(a: Array, b: Array) -> float:

@@ -12,8 +12,6 @@ from ortho_ref.conformance.maps.inputs import any_matrix, defect, skew_matrix, s
 
 SIZES = (2, 3, 4, 5, 8, 16, 19, 32, 37, 64, 97)
 _AGAIN = 8  # times that it has to give the same
-#: (rng, n, ||Q||_2, complex) -> Q.
-Make = Callable[..., Array]
 
 
 class Domain(NamedTuple):
@@ -21,17 +19,17 @@ class Domain(NamedTuple):
 
     needs_skew: bool  # U is orthogonal, or there is any, for skew Q alone
     why: str  # how that was seen, in words; "" of a map of any matrix
-    make: Make  # makes a Q for it
+    make: Callable[..., Array]  # (rng, n, ||Q||_2, complex) -> a Q for it
     refuses: bool = False  # it refuses any other Q, and does not make of it what is not orthogonal
 
 
 class Determinant(Struct, frozen=True, forbid_unknown_fields=True):
     """Of U for one n."""
 
-    signs: tuple[float, ...]  # those that occurred: 1, -1, or 0 for a singular U
-    least: float
-    largest: float  # |det U|, the least and the largest of all draws
-    refused: str  # why there is none; "" where there is
+    signs: tuple[float, ...] = ()  # those that occurred: 1, -1, or 0 for a singular U
+    least: float = 0.0
+    largest: float = 0.0  # |det U|, the least and the largest of all draws
+    refused: str = ""  # why there is none; "" where there is
 
 
 class Seen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,21 +57,17 @@ def domain_of(map: Map, of_complex: bool = False) -> Domain:
     try:
         map(plain)
     except Refusal as refused:
-        if map.or_none(skew) is None and not _takes_batches(map, plain, skew):
-            raise refused from None
+        if map.or_none(skew) is None:
+            map.batched = True  # from now on, where it takes a batch of one
+            map.batched = map.or_none(plain) is not None or map.or_none(skew) is not None
+            if not map.batched:
+                raise refused from None
         if map.or_none(plain) is None:
             return Domain(True, f"any other is refused: {refused}", skew_matrix, refuses=True)
     wide, narrow = _defect(map, 0.1 * plain), _defect(map, 0.1 * skew)
     if wide > 10 * narrow + 1e-6:
         return Domain(True, f"the defect is {wide:.1g} for any other of norm 0.05", skew_matrix)
     return Domain(False, "", any_matrix)
-
-
-def _takes_batches(map: Map, plain: Array, skew: Array) -> bool:
-    """Whether it takes a batch of one, which it is given then from now on."""
-    map.batched = True
-    map.batched = map.or_none(plain) is not None or map.or_none(skew) is not None
-    return map.batched
 
 
 def _defect(map: Map, Q: Array) -> float:
@@ -195,13 +189,13 @@ def _determinant(map: Map, domain: Domain, n: int) -> Determinant:
         try:
             U = map(domain.make(rng, n, 0.5))
         except Refusal as refused:
-            return Determinant((), 0.0, 0.0, str(refused))
+            return Determinant(refused=str(refused))
         if not np.isfinite(U).all():
-            return Determinant((), 0.0, 0.0, "not finite")
+            return Determinant(refused="not finite")
         sign, logarithm = np.linalg.slogdet(U.astype(np.float64))
         signs.add(float(sign))
         sizes.append(float(np.exp(logarithm)))
-    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes), "")
+    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes))
 
 
 def _batch(map: Map, alike: _Alike, domain: Domain) -> str:

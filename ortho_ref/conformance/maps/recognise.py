@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.adapter import Precision
+from ortho_ref.conformance.maps.adapter import Map, Precision, precision_of
 from ortho_ref.conformance.maps.closed import (
     AS_IT_IS,
     LEFT,
@@ -26,12 +26,19 @@ from ortho_ref.conformance.maps.closed import (
     quiet,
 )
 from ortho_ref.conformance.maps.forms import MATRICES, SERIES, Form
+from ortho_ref.conformance.maps.inputs import any_matrix, defect
+from ortho_ref.conformance.maps.observe import Domain
 
+#: n and ||Q||_2 of the places where a map is compared with the closed forms; no tile divides the last n.
+_PLACES = ((4, 1.0), (5, 0.3), (5, 4.0), (37, 1.0))
+_SPREAD = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 #: Roundings that are no difference, in units of eps: fewer in a format so short that everything would fit.
 _ROUNDINGS = {"float64": 50.0, "float32": 30.0}
 _FEW_ROUNDINGS = 10.0
 _ALIKE = 4.0  # times the smallest error: as good
 _NEAR = 0.1  # a form that is nearest is told where it is not further off than this
+#: A form's name, its reading's words, and its place.
+_Kind: TypeAlias = tuple[str, str, str]
 
 
 class Place(NamedTuple):
@@ -51,8 +58,51 @@ class Found(NamedTuple):
     away: float = inf  # how far that is
 
 
-#: A form's name, its reading's words, and its place.
-_Kind: TypeAlias = tuple[str, str, str]
+class Known(NamedTuple):
+    """What is known of a map of real matrices, or of complex ones."""
+
+    map: Map
+    domain: Domain
+    of_complex: bool
+    places: list[Place]
+    precision: Precision
+    found: Found
+    closed: Closed | None  # what it equals, where that holds for every Q that the gradient's directions lead to
+
+
+def identify(map: Map, domain: Domain, of_complex: bool, places: list[Place]) -> Known:
+    """Which map it is; of one that needs skew Q first of all Q, which says how it goes on beyond them."""
+    precision = precision_at(places)
+    beyond = domain.needs_skew and not domain.refuses
+    found, everywhere = Found(), True
+    if beyond:
+        found = recognise(places_of(map, domain._replace(make=any_matrix), of_complex), precision, False)
+    if not found.fitting:
+        found, everywhere = recognise(places, precision, domain.needs_skew), not beyond
+    closed = found.fitting[0] if found.fitting and everywhere else None
+    return Known(map, domain, of_complex, places, precision, found, closed)
+
+
+def places_of(map: Map, domain: Domain, of_complex: bool) -> list[Place]:
+    """Where it is compared with the closed forms; those that it refuses are left out."""
+    rng = np.random.default_rng(0)
+    asked = [domain.make(rng, n, size, of_complex) for n, size in _PLACES]
+    if not domain.needs_skew:  # what an iteration makes of each singular value, in whatever precision
+        asked.append(np.diag(_SPREAD).astype(asked[0].dtype))
+    given = [(Q, map.or_none(Q)) for Q in asked]
+    return [Place(Q, U, _base(map, Q)) for Q, U in given if U is not None]
+
+
+def precision_at(places: Sequence[Place]) -> Precision:
+    """Of what a map gave there."""
+    values = [place.U.ravel() for place in places]
+    return precision_of(np.concatenate(values)) if values else Precision()
+
+
+def _base(map: Map, Q: Array) -> Array | None:
+    """map(0), where it is orthogonal and not I."""
+    U = map.or_none(np.zeros_like(Q))
+    return None if U is None or defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12 else U
 
 
 class _Error(NamedTuple):

@@ -109,13 +109,14 @@ class MapReport:
 
     def _exceeded(self, dtype: str) -> str:
         """Where in the range a precision's curves are above the tolerance, by the worst of them; "" where nowhere."""
-        limit, whole, worst = self.allowed(dtype), "", 0.0
+        (low, high), limit, whole, worst = self.range, self.allowed(dtype), "", 0.0
         own = [curve for curve in self.curves if curve.dtype == dtype]
         if not any(d is not None for curve in own for d in curve.defects):
             return f"{dtype}: {own[0].refused}"
         for curve in own:
-            given = [(at, d) for at, d in self._judged(curve) if d is not None]
-            if given and len(given) < len(self._judged(curve)):
+            judged = [place for place in zip(curve.at, curve.defects, strict=True) if low <= place[0] <= high]
+            given = [(at, d) for at, d in judged if d is not None]
+            if given and len(given) < len(judged):
                 return f"{dtype}, {curve.size}: {curve.refused}"
             at, largest = max(given, key=lambda pair: pair[1], default=(0.0, 0.0))
             if largest > max(limit, worst):
@@ -125,10 +126,6 @@ class MapReport:
                 size = f"{worst:.1e}" if isfinite(worst) else "not finite"
                 whole = f"{dtype}: defect {size} at {self.over} = {at:g} ({curve.size}), above {limit:g}; {where}"
         return whole
-
-    def _judged(self, curve: Curve) -> list[tuple[float, float | None]]:
-        low, high = self.range
-        return [(at, d) for at, d in zip(curve.at, curve.defects, strict=True) if low <= at <= high]
 
     def __str__(self) -> str:
         """One page, in lines of at most 100 characters, also of a map that gave no U."""
@@ -273,12 +270,9 @@ def _table(report: MapReport) -> list[str]:
     lines = [f"defect ||U^H U - I||_2{wide}", f"{report.over:22}" + "".join(f"{at:>9g}" for at in columns)]
     for curve in report.curves:
         by_place = dict(zip(curve.at, curve.defects, strict=True))
-        lines.append(f"{curve.dtype}, {curve.size}".ljust(22) + "".join(_cell(by_place.get(at)) for at in columns))
+        cells = ["-" if d is None else f"{d:.0e}" for d in map(by_place.get, columns)]
+        lines.append(f"{curve.dtype}, {curve.size}".ljust(22) + "".join(f"{cell:>9}" for cell in cells))
     return lines
-
-
-def _cell(defect: float | None) -> str:
-    return f"{'-' if defect is None else 'inf' if not isfinite(defect) else f'{defect:.0e}':>9}"
 
 
 def _verdict(report: MapReport) -> list[str]:

@@ -1,9 +1,9 @@
 """The defect ||U^H U - I||_2 over the size of Q, or over its condition number where the size does not matter."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from ortho_ref.conformance.maps.adapter import Map, Refusal
 from ortho_ref.conformance.maps.inputs import conditioned, defect
@@ -20,8 +20,8 @@ class Curve(Struct, frozen=True, forbid_unknown_fields=True):
     """The defects for one n and precision."""
 
     dtype: str  # "float64" or "float32"
-    n: Annotated[int, Meta(ge=1, le=10**9)]
-    columns: Annotated[int, Meta(ge=1, le=10**9)]
+    n: int
+    columns: int
     at: tuple[float, ...]
     defects: tuple[float | None, ...]  # of Q (n x columns), the largest of the draws; inf: U not finite, None: no U
     refused: str  # why there was none, the first time
@@ -39,7 +39,7 @@ def sweep(
     dtype: str,
     shape: tuple[int, int],
     ends: tuple[float, float],
-    factor: float = 1.0,
+    factor: float,
 ) -> Curve:
     """One curve, over ||Q||_2 or over condition numbers; the ends of what is judged are places as well.
 
