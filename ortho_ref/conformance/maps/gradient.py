@@ -75,8 +75,7 @@ def _judged(known: Known, Q: Array, dU: Array, G: Array) -> Gradient:
     tolerance = TOLERANCES.get(coarser.name, _COARSE)
     exact = precision.name == "float64"
     if not exact and closed is None:
-        remark = f"the map rounds to {precision.name}, and is no closed form of the list"
-        return Gradient(OPEN, remark=remark)
+        return Gradient(OPEN, remark=f"the map rounds to {precision.name}, and is no closed form of the list")
     wide = G.astype(np.complex128 if Q.dtype.kind == "c" else np.float64)
     first: Gradient | None = None
     for words, skew, factor in _conventions(known.domain, wide):

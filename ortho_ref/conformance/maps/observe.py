@@ -98,7 +98,7 @@ def observe(map: Map, domain: Domain, precision: Precision) -> Seen:
 
 def _single(map: Map, Q: Array) -> float | None:
     U, V = _value(map, Q), _value(map, Q.astype(np.float32))
-    return None if U is None or V is None else float(abs(V.astype(np.float64) - U).max())
+    return None if U is None or V is None else float(abs(V - U).max())
 
 
 class _Alike:
@@ -116,16 +116,15 @@ class _Alike:
 
 
 def _value(map: Map, Q: Array) -> Array | None:
-    """U, if there is a finite one."""
+    """U in float64, if there is a finite one."""
     U = map.or_none(Q)
-    return None if U is None or not np.isfinite(U).all() else U
+    return None if U is None or not np.isfinite(U).all() else U.astype(np.float64)
 
 
 def _same(U: Array | None, V: Array | None, tolerance: float) -> bool:
     if U is None or V is None:
         return U is V
-    wide = np.complex128 if U.dtype.kind == "c" else np.float64
-    U, V = U.astype(wide), V.astype(wide)
+    U, V = U.astype(np.float64), V.astype(np.float64)
     return bool(abs(U - V).max() <= tolerance * max(1.0, float(abs(U).max())))
 
 
@@ -148,7 +147,7 @@ def _at_zero(zero: Array, tolerance: float) -> str:
         return "map(0) = I"
     if _same(zero, np.zeros((n, n)), tolerance):
         return "map(0) = 0"
-    diagonal = np.diag(zero).real
+    diagonal = np.diag(zero)
     if _same(zero, np.diag(np.sign(diagonal)), tolerance):
         signs = ", ".join(f"{sign:+.0f}" for sign in diagonal)
         return f"map(0) = diag({signs}) for n = {n}"
@@ -162,7 +161,7 @@ def _first_order(map: Map, zero: Array, precision: Precision) -> str:
     before, after = _value(map, -h * E), _value(map, h * E)
     if before is None or after is None or defect(zero) > 0.1:
         return ""
-    slope = zero.T.astype(np.float64) @ (after.astype(np.float64) - before) / (2 * h)
+    slope = zero.T @ (after - before) / (2 * h)
     factor = float((slope * E).sum() / (E * E).sum())
     if abs(slope - factor * E).max() > max(1e-3, 10 * h) or abs(factor) < 1e-3:
         return ""
@@ -229,7 +228,7 @@ def _blocks(map: Map, alike: _Alike, domain: Domain) -> str:
         return "refused, or not finite"
     if abs(U[:3, 3:]).max() > alike.tolerance or abs(U[3:, :3]).max() > alike.tolerance:
         return "U is not block-diagonal"
-    each = _value(map, first), _value(map, second)
-    if alike.equal(U[:3, :3], each[0]) and alike.equal(U[3:, 3:], each[1]):
+    one, other = _value(map, first), _value(map, second)
+    if alike.equal(U[:3, :3], one) and alike.equal(U[3:, 3:], other):
         return "block-diagonal U, each block as alone"
     return "block-diagonal U, whose blocks are not those of each alone"
