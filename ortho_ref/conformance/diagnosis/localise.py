@@ -19,8 +19,8 @@ from ortho_ref.conformance.diagnosis import precision, seen, switches
 from ortho_ref.conformance.diagnosis.beginning import parted, tried
 from ortho_ref.conformance.diagnosis.failure import Failure
 from ortho_ref.conformance.diagnosis.switches import Switch
-from ortho_ref.conformance.running.asking import ask
 from ortho_ref.conformance.running.implementation import Run
+from ortho_ref.conformance.running.outputs import ask
 
 #: Questions for one family of cases, of these for rounding, and for other values.
 CALLS, _FOR_ROUNDING, _FOR_OTHERS = 20, 4, 4

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.adapter import as_run
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
+from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, as_run
 from ortho_ref.conformance.maps.gradient import judge
-from ortho_ref.conformance.maps.inputs import any_matrix, defect
+from ortho_ref.conformance.maps.inputs import defect
 from ortho_ref.conformance.maps.observe import Domain, domain_of, observe
-from ortho_ref.conformance.maps.recognise import Found, Place, recognise
+from ortho_ref.conformance.maps.recognise import Found, identify, places_of, precision_at
 from ortho_ref.conformance.maps.rectangular import SHAPES, rectangular
 from ortho_ref.conformance.maps.report import Complex, MapReport
 from ortho_ref.conformance.maps.sweep import CURVES, sweep
@@ -20,9 +18,6 @@ from ortho_ref.conformance.running.implementation import Run
 #: The largest defect that passes unless said otherwise, and the ranges in which it has to.
 TOLERANCE = 1e-10
 NORM_RANGE, CONDITION_RANGE = (1e-12, 1.0), (1.0, 100.0)
-#: n and ||Q||_2 of the places where a map is compared with the closed forms; no tile divides the last n.
-_PLACES = ((4, 1.0), (5, 0.3), (5, 4.0), (37, 1.0))
-_SPREAD = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
 
 def check_map(
@@ -92,23 +87,24 @@ def check_run(
     try:
         domain = domain_of(asked)
     except Refusal as refused:
-        return MapReport.refused(name, str(refused), tolerance, range or NORM_RANGE)
-    places = _places(asked, domain, False)
-    precision = _precision(places)
-    seen = observe(asked, domain, precision)
-    found, domain_read = _recognised(asked, places, domain, precision, False)
+        why, ends = str(refused), range or NORM_RANGE
+        return MapReport(
+            name, None, Precision(), Found(), None, None, Complex(why), [], (), tolerance, ends, refusal=why
+        )
+    places = places_of(asked, domain, False)
+    seen = observe(asked, domain, precision_at(places))
+    known = identify(asked, domain, False, places)
     ends = range or (CONDITION_RANGE if seen.scale_free else NORM_RANGE)
-    closed = found.fitting[0] if found.fitting and domain_read else None
-    others = rectangular(asked, domain, closed, precision)
+    others = rectangular(known)
     shapes = [(n, n, 1.0) for n in CURVES]
     shapes += [(*shape, own.factor_of(*shape)) for own in others if not own.refused for shape in SHAPES[own.kind]]
     return MapReport(
         name,
         domain,
-        precision,
-        found,
+        known.precision,
+        known.found,
         seen,
-        judge(asked, domain, closed, precision),
+        judge(known),
         _complex(asked, domain),
         others,
         tuple(
@@ -122,43 +118,6 @@ def check_run(
         asked.calls,
         judges_complex=complex,
     )
-
-
-def _places(map: Map, domain: Domain, of_complex: bool) -> list[Place]:
-    """Where it is compared with the closed forms; those that it refuses are left out."""
-    rng = np.random.default_rng(0)
-    asked = [domain.make(rng, n, size, of_complex) for n, size in _PLACES]
-    if not domain.needs_skew:  # what an iteration makes of each singular value, in whatever precision
-        asked.append(np.diag(_SPREAD).astype(asked[0].dtype))
-    given = [(Q, map.or_none(Q)) for Q in asked]
-    return [Place(Q, U, _base(map, Q)) for Q, U in given if U is not None]
-
-
-def _base(map: Map, Q: Array) -> Array | None:
-    """map(0), where it is orthogonal and not I."""
-    U = map.or_none(np.zeros_like(Q))
-    if U is None or defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12:
-        return None
-    return U
-
-
-def _precision(places: list[Place]) -> Precision:
-    values = [place.U.ravel() for place in places]
-    return precision_of(np.concatenate(values)) if values else Precision("float64", 2.0**-52)
-
-
-def _recognised(
-    map: Map, places: list[Place], domain: Domain, precision: Precision, of_complex: bool
-) -> tuple[Found, bool]:
-    """What it is; of a map that needs skew Q first of all Q, which says how it goes on beyond them.
-
-    Second, whether the formula holds for every Q that the gradient's directions lead to.
-    """
-    if domain.needs_skew and not domain.refuses:
-        wide = recognise(_places(map, domain._replace(make=any_matrix), of_complex), precision, False)
-        if wide.fitting:
-            return wide, True
-    return recognise(places, precision, domain.needs_skew), not domain.needs_skew or domain.refuses
 
 
 def _complex(map: Map, real: Domain) -> Complex:
@@ -177,15 +136,7 @@ def _complex(map: Map, real: Domain) -> Complex:
             alone = domain.why
         else:
             domain = real
-    places = _places(map, domain, True)
-    precision = _precision(places)
-    found, wide = _recognised(map, places, domain, precision, True)
-    small = [place for place in places if np.linalg.norm(place.Q, 2) <= 1 + 1e-9]
-    closed = found.fitting[0] if found.fitting and wide else None
-    return Complex(
-        "",
-        found,
-        max((defect(place.U) for place in small), default=None),
-        judge(map, domain, closed, precision, True),
-        alone,
-    )
+    known = identify(map, domain, True, places_of(map, domain, True))
+    small = [place for place in known.places if np.linalg.norm(place.Q, 2) <= 1 + 1e-9]
+    largest = max((defect(place.U) for place in small), default=None)
+    return Complex("", known.found, largest, judge(known), alone)

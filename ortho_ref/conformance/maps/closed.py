@@ -1,22 +1,56 @@
-"""A closed form with everything that is said of it: what of Q it is of, and what stands around it."""
+"""A closed form with everything that is said of it: how it reads Q, and what stands around it."""
 
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.forms import SERIES, Form
-from ortho_ref.conformance.maps.readings import Reading
 from ortho_ref.parametrizations.exponential import exponential_derivative
 
 _EXPONENTIAL = next(form for form in SERIES if form.name == "exponential")
 
 
+class Reading(NamedTuple):
+    """The matrix that a formula is of, from the Q that a map is given."""
+
+    words: str  # A in terms of Q
+    of: Callable[[Array], Array]  # Q -> A
+    of_complex: bool = False  # only a complex Q tells it from another in the list
+
+
+def skew(M: Array) -> Array:
+    """M - M^H."""
+    return M - M.conj().T
+
+
+def _plain(M: Array) -> Array:
+    """Without the conjugate: not skew-Hermitian."""
+    return M - M.T
+
+
+#: In the order in which they are named where several fit.
+AS_IT_IS = Reading("Q", lambda Q: Q)
+READINGS = (
+    AS_IT_IS,
+    Reading("Q - Q^H", skew),
+    Reading("(Q - Q^H)/2", lambda Q: skew(Q) / 2),
+    Reading("L - L^H, L = tril(Q, -1)", lambda Q: skew(np.tril(Q, -1))),
+    Reading("R - R^H, R = triu(Q, 1)", lambda Q: skew(np.triu(Q, 1))),
+    Reading("L - L^H, L = tril(Q)", lambda Q: skew(np.tril(Q)), True),
+    Reading("R - R^H, R = triu(Q)", lambda Q: skew(np.triu(Q)), True),
+    Reading("Q - Q^T, not conjugated", _plain, True),
+    Reading("(Q - Q^T)/2, not conjugated", lambda Q: _plain(Q) / 2, True),
+    Reading("L - L^T, not conjugated, L = tril(Q, -1)", lambda Q: _plain(np.tril(Q, -1)), True),
+    Reading("R - R^T, not conjugated, R = triu(Q, 1)", lambda Q: _plain(np.triu(Q, 1)), True),
+)
+
+
 class Closed(NamedTuple):
-    """One closed form with everything that is said of it."""
+    """One closed form."""
 
     form: Form  # which
     variant: str  # its formula
@@ -36,9 +70,13 @@ class Closed(NamedTuple):
 def values_of(closed: Closed, Q: Array, base: Array | None) -> Array:
     """U of one closed form at Q; base is map(0), where its place needs it."""
     X, after = placed(closed.place, Q, base)
-    for variant, value in closed.form.values(closed.reading.of(X)):
+    return after(_value(closed, closed.reading.of(X)))
+
+
+def _value(closed: Closed, X: Array) -> Array:
+    for variant, value in closed.form.values(X):
         if variant == closed.variant:
-            return after(value)
+            return value
     raise ValueError(f"variant is {closed.variant!r}, which {closed.form.name} does not have for this matrix")
 
 
@@ -71,15 +109,13 @@ def derivative(closed: Closed, Q: Array, E: Array, base: Array | None) -> Array:
         if closed.form is _EXPONENTIAL and A.dtype.kind == "f":
             return after(exponential_derivative(A, dA))
         n = len(A)
-        block = np.block([[A, dA], [np.zeros_like(A), A]])
-        for variant, value in closed.form.values(block):
-            if variant == closed.variant:
-                return after(value[:n, n:])
+        return after(_value(closed, np.block([[A, dA], [np.zeros_like(A), A]]))[:n, n:])
+    return difference(lambda h: values_of(closed, Q + h * E, base) - values_of(closed, Q - h * E, base))
 
-    def difference(h: float) -> Array:
-        return (values_of(closed, Q + h * E, base) - values_of(closed, Q - h * E, base)) / (2 * h)
 
-    return (4 * difference(5e-4) - difference(1e-3)) / 3
+def difference(change: Callable[[float], Any], h: float = 1e-3) -> Any:
+    """A derivative, of fourth order, by a change(h) between -h and h."""
+    return (4 * change(h / 2) / h - change(h) / (2 * h)) / 3
 
 
 @contextlib.contextmanager

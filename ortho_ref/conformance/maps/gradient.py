@@ -4,33 +4,34 @@ L = Re sum(conj(dU) * U), dL/dQ = dL/dRe + i dL/dIm.  Differences are central, o
 less than double precision they see its rounding, and the closed form's derivative alone judges.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
-from ortho_ref.conformance.maps.closed import Closed, derivative, quiet
+from ortho_ref.conformance.maps.adapter import Map, Refusal, precision_of
+from ortho_ref.conformance.maps.closed import Closed, derivative, difference, quiet
 from ortho_ref.conformance.maps.inputs import conditioned, skew_matrix, standard
 from ortho_ref.conformance.maps.observe import Domain
+from ortho_ref.conformance.maps.recognise import Known
 
 RIGHT, WRONG, ABSENT, REFUSED, OPEN = "right", "wrong", "none given", "refused", "not judged"
 #: The largest error that passes, relative to the largest derivative, by the precision of values and gradient.
 TOLERANCES = {"float64": 1e-7, "float32": 1e-3}
 _COARSE, _HALF = 0.1, ("float16", "bfloat16")
-_SHAPE, _DIRECTIONS, _STEP = (5, 5), 12, 1e-3
+_DIRECTIONS = 12
 
 
 class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
     """What was found of a gradient."""
 
-    status: Literal[RIGHT, WRONG, ABSENT, REFUSED, OPEN]  # type: ignore[valid-type]
-    differences: float | None  # how far from differences of the map; None where that was not compared
-    closed: float | None  # how far from its closed form's derivative
-    convention: str  # by what it is the derivative
-    remark: str  # what else to say
-    single: float | None  # in single precision how far from that in double, relative to its largest entry
+    status: str  # one of the above
+    differences: float | None = None  # how far from differences of the map; None where that was not compared
+    closed: float | None = None  # how far from its closed form's derivative
+    convention: str = ""  # by what it is the derivative
+    remark: str = ""  # what else to say
+    single: float | None = None  # in single precision how far from that in double, relative to its largest entry
 
     @property
     def words(self) -> str:
@@ -42,112 +43,88 @@ class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
         remark = f"; {self.remark}" if self.remark else ""
         return f"{self.status}{how}{': ' if sizes else ''}{sizes}{single}{remark}"
 
-    @classmethod
-    def not_compared(cls, status: str, remark: str = "") -> "Gradient":
-        """Of a gradient that nothing was compared with."""
-        return cls(status, None, None, "", remark, None)
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is one that is none."""
+        return self.status in (WRONG, REFUSED)
 
 
-class _Slopes(NamedTuple):
-    """Along some directions: of the given gradient, by differences, by the closed form."""
-
-    directions: list[Array]
-    by_map: Array | None
-    by_form: Array | None
-
-
-def judge(
-    map: Map,
-    domain: Domain,
-    closed: Closed | None,
-    precision: Precision,
-    of_complex: bool = False,
-    shape: tuple[int, int] = _SHAPE,
-) -> Gradient:
+def judge(known: Known, shape: tuple[int, int] = (5, 5)) -> Gradient:
     """Whether a map's pullback is right at a Q of this shape, which is square where the map needs a skew one."""
     rng = np.random.default_rng(6)
     n, columns = shape
-    if domain.needs_skew:
-        Q = skew_matrix(rng, n, 0.7, of_complex)
+    if known.domain.needs_skew:
+        Q = skew_matrix(rng, n, 0.7, known.of_complex)
     else:
-        Q = 0.7 * conditioned(rng, n, 3.0, of_complex, columns)
-    dU = standard(rng, Q.shape, of_complex)
+        Q = 0.7 * conditioned(rng, n, 3.0, known.of_complex, columns)
+    dU = standard(rng, Q.shape, known.of_complex)
     try:
-        G = map.pullback(Q, dU)
+        G = known.map.pullback(Q, dU)
         if G is None:
-            return Gradient.not_compared(ABSENT)
+            return Gradient(ABSENT)
         if not np.isfinite(G).all():
-            return Gradient.not_compared(WRONG, "it is not finite")
-        return _judged(map, domain, closed, precision, Q, dU, G)
+            return Gradient(WRONG, remark="it is not finite")
+        return _judged(known, Q, dU, G)
     except Refusal as refused:
-        return Gradient.not_compared(REFUSED, str(refused))
+        return Gradient(REFUSED, remark=str(refused))
 
 
-def _judged(
-    map: Map, domain: Domain, closed: Closed | None, precision: Precision, Q: Array, dU: Array, G: Array
-) -> Gradient:
-    of_complex, coarser = Q.dtype.kind == "c", max(precision, precision_of(G), key=lambda p: p.eps)
+def _judged(known: Known, Q: Array, dU: Array, G: Array) -> Gradient:
+    map, closed, precision = known.map, known.closed, known.precision
+    coarser = max(precision, precision_of(G), key=lambda p: p.eps)
     tolerance = TOLERANCES.get(coarser.name, _COARSE)
     exact = precision.name == "float64"
     if not exact and closed is None:
-        return Gradient.not_compared(OPEN, f"the map rounds to {precision.name}, and is no closed form of the list")
-    wide = G.astype(np.complex128 if of_complex else np.float64)
-    best: Gradient | None = None
-    for words, skew, factor in _conventions(domain, wide, of_complex):
-        slopes = _slopes(map, closed, Q, dU, skew, exact)
-        own = factor * _along(wide, slopes.directions)
-        errors = [None if known is None else _away(own, known) for known in (slopes.by_map, slopes.by_form)]
-        judges = errors[0] if exact else errors[1]
-        assert judges is not None
-        if judges <= tolerance and (errors[1] is None or errors[1] <= max(tolerance, 1e-6)):
-            return Gradient(RIGHT, errors[0], errors[1], words, "", _single(map, Q, dU, wide))
-        if best is None:
-            known = slopes.by_map if exact else slopes.by_form
-            assert known is not None
-            remark = _looks(wide, slopes.directions, known, tolerance)
-            status = OPEN if coarser.name in _HALF and "0 throughout" not in remark else WRONG
-            remark = f"{coarser.name} is too coarse to tell" if status == OPEN else remark
-            best = Gradient(status, errors[0], errors[1], words, remark, None)
-    assert best is not None
-    return best
+        return Gradient(OPEN, remark=f"the map rounds to {precision.name}, and is no closed form of the list")
+    wide = G.astype(np.complex128 if Q.dtype.kind == "c" else np.float64)
+    first: Gradient | None = None
+    for words, skew, factor in _conventions(known.domain, wide):
+        directions = _directions(Q, skew)
+        by_map = np.array([_slope(map, Q, E, dU) for E in directions]) if exact else None
+        by_form = None if closed is None else _slopes(closed, map, Q, dU, directions)
+        right = by_map if exact else by_form
+        assert right is not None
+        own = factor * _along(wide, directions)
+        beside, closely = (None if slopes is None else _away(own, slopes) for slopes in (by_map, by_form))
+        if _away(own, right) <= tolerance and (closely is None or closely <= max(tolerance, 1e-6)):
+            return Gradient(RIGHT, beside, closely, words, single=_single(map, Q, dU, wide))
+        if first is None:
+            remark, status = _looks(wide, directions, right, tolerance), WRONG
+            if coarser.name in _HALF and "0 throughout" not in remark:
+                remark, status = f"{coarser.name} is too coarse to tell", OPEN
+            first = Gradient(status, beside, closely, words, remark)
+    assert first is not None
+    return first
 
 
-def _conventions(domain: Domain, G: Array, of_complex: bool) -> list[tuple[str, bool, float]]:
+def _conventions(domain: Domain, G: Array) -> Iterator[tuple[str, bool, float]]:
     """By what a gradient may be the derivative: words, whether along skew directions alone, times what."""
-    found = []
-    takes_any = not domain.needs_skew or not domain.refuses
-    if takes_any:
-        found.append(("by every entry of Q", False, 1.0))
+    if not domain.needs_skew or not domain.refuses:
+        yield "by every entry of Q", False, 1.0
     if domain.needs_skew:
         is_skew = bool(abs(G + G.conj().T).max() <= 1e-6 * abs(G).max())
-        found.append(("along skew Q, and itself skew" if is_skew else "along skew Q", True, 1.0))
-        if is_skew and not of_complex:
-            found.append(("by the entries above the diagonal, Q_ij = -Q_ji", True, 0.5))
-    return found
+        yield "along skew Q, and itself skew" if is_skew else "along skew Q", True, 1.0
+        if is_skew and G.dtype.kind != "c":
+            yield "by the entries above the diagonal, Q_ij = -Q_ji", True, 0.5
 
 
-def _slopes(map: Map, closed: Closed | None, Q: Array, dU: Array, skew: bool, exact: bool) -> _Slopes:
+def _directions(Q: Array, skew: bool) -> list[Array]:
     rng, n, of_complex = np.random.default_rng(7), len(Q), Q.dtype.kind == "c"
-    make = [
+    return [
         skew_matrix(rng, n, 1.0, of_complex) if skew else standard(rng, Q.shape, of_complex) / n
         for _ in range(_DIRECTIONS)
     ]
-    base = None
-    if closed is not None and "map(0)" in closed.place:
-        base = map(np.zeros_like(Q))
-    by_map = np.array([_difference(map, Q, E, dU) for E in make]) if exact else None
-    by_form = None
-    if closed is not None:
-        with quiet():
-            by_form = np.array([_inner(dU, derivative(closed, Q, E, base)) for E in make])
-    return _Slopes(make, by_map, by_form)
 
 
-def _difference(map: Map, Q: Array, E: Array, dU: Array) -> float:
-    def slope(h: float) -> float:
-        return _inner(dU, map(Q + h * E) - map(Q - h * E)) / (2 * h)
+def _slopes(closed: Closed, map: Map, Q: Array, dU: Array, directions: list[Array]) -> Array:
+    """By the closed form."""
+    base = map(np.zeros_like(Q)) if "map(0)" in closed.place else None
+    with quiet():
+        return np.array([_inner(dU, derivative(closed, Q, E, base)) for E in directions])
 
-    return (4 * slope(_STEP / 2) - slope(_STEP)) / 3
+
+def _slope(map: Map, Q: Array, E: Array, dU: Array) -> float:
+    return float(difference(lambda h: _inner(dU, map(Q + h * E) - map(Q - h * E))))
 
 
 def _inner(a: Array, b: Array) -> float:
@@ -177,8 +154,7 @@ def _looks(G: Array, directions: list[Array], known: Array, tolerance: float) ->
         if factor == 0 or _away(own / factor, known) > 10 * tolerance:
             continue
         times = "" if abs(factor - 1) < 1e-3 else f"{factor:.3g} times what it should be"
-        parts = [f"{words}" if words and not times else "", times, f"and {words}" if words and times else ""]
-        return f"it is {' '.join(filter(None, parts))}"
+        return f"it is {' and '.join(filter(None, (times, words)))}"
     return ""
 
 

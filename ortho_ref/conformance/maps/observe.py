@@ -7,13 +7,11 @@ import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal
+from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal
 from ortho_ref.conformance.maps.inputs import any_matrix, defect, skew_matrix, standard
 
 SIZES = (2, 3, 4, 5, 8, 16, 19, 32, 37, 64, 97)
 _AGAIN = 8  # times that it has to give the same
-#: (rng, n, ||Q||_2, complex) -> Q.
-Make = Callable[..., Array]
 
 
 class Domain(NamedTuple):
@@ -21,17 +19,17 @@ class Domain(NamedTuple):
 
     needs_skew: bool  # U is orthogonal, or there is any, for skew Q alone
     why: str  # how that was seen, in words; "" of a map of any matrix
-    make: Make  # makes a Q for it
+    make: Callable[..., Array]  # (rng, n, ||Q||_2, complex) -> a Q for it
     refuses: bool = False  # it refuses any other Q, and does not make of it what is not orthogonal
 
 
 class Determinant(Struct, frozen=True, forbid_unknown_fields=True):
     """Of U for one n."""
 
-    signs: tuple[float, ...]  # those that occurred: 1, -1, or 0 for a singular U
-    least: float
-    largest: float  # |det U|, the least and the largest of all draws
-    refused: str  # why there is none; "" where there is
+    signs: tuple[float, ...] = ()  # those that occurred: 1, -1, or 0 for a singular U
+    least: float = 0.0
+    largest: float = 0.0  # |det U|, the least and the largest of all draws
+    refused: str = ""  # why there is none; "" where there is
 
 
 class Seen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,21 +57,17 @@ def domain_of(map: Map, of_complex: bool = False) -> Domain:
     try:
         map(plain)
     except Refusal as refused:
-        if map.or_none(skew) is None and not _takes_batches(map, plain, skew):
-            raise refused from None
+        if map.or_none(skew) is None:
+            map.batched = True  # from now on, where it takes a batch of one
+            map.batched = map.or_none(plain) is not None or map.or_none(skew) is not None
+            if not map.batched:
+                raise refused from None
         if map.or_none(plain) is None:
             return Domain(True, f"any other is refused: {refused}", skew_matrix, refuses=True)
     wide, narrow = _defect(map, 0.1 * plain), _defect(map, 0.1 * skew)
     if wide > 10 * narrow + 1e-6:
         return Domain(True, f"the defect is {wide:.1g} for any other of norm 0.05", skew_matrix)
     return Domain(False, "", any_matrix)
-
-
-def _takes_batches(map: Map, plain: Array, skew: Array) -> bool:
-    """Whether it takes a batch of one, which it is given then from now on."""
-    map.batched = True
-    map.batched = map.or_none(plain) is not None or map.or_none(skew) is not None
-    return map.batched
 
 
 def _defect(map: Map, Q: Array) -> float:
@@ -104,7 +98,7 @@ def observe(map: Map, domain: Domain, precision: Precision) -> Seen:
 
 def _single(map: Map, Q: Array) -> float | None:
     U, V = _value(map, Q), _value(map, Q.astype(np.float32))
-    return None if U is None or V is None else float(abs(V.astype(np.float64) - U).max())
+    return None if U is None or V is None else float(abs(V - U).max())
 
 
 class _Alike:
@@ -122,16 +116,15 @@ class _Alike:
 
 
 def _value(map: Map, Q: Array) -> Array | None:
-    """U, if there is a finite one."""
+    """U in float64, if there is a finite one."""
     U = map.or_none(Q)
-    return None if U is None or not np.isfinite(U).all() else U
+    return None if U is None or not np.isfinite(U).all() else U.astype(np.float64)
 
 
 def _same(U: Array | None, V: Array | None, tolerance: float) -> bool:
     if U is None or V is None:
         return U is V
-    wide = np.complex128 if U.dtype.kind == "c" else np.float64
-    U, V = U.astype(wide), V.astype(wide)
+    U, V = U.astype(np.float64), V.astype(np.float64)
     return bool(abs(U - V).max() <= tolerance * max(1.0, float(abs(U).max())))
 
 
@@ -154,7 +147,7 @@ def _at_zero(zero: Array, tolerance: float) -> str:
         return "map(0) = I"
     if _same(zero, np.zeros((n, n)), tolerance):
         return "map(0) = 0"
-    diagonal = np.diag(zero).real
+    diagonal = np.diag(zero)
     if _same(zero, np.diag(np.sign(diagonal)), tolerance):
         signs = ", ".join(f"{sign:+.0f}" for sign in diagonal)
         return f"map(0) = diag({signs}) for n = {n}"
@@ -168,7 +161,7 @@ def _first_order(map: Map, zero: Array, precision: Precision) -> str:
     before, after = _value(map, -h * E), _value(map, h * E)
     if before is None or after is None or defect(zero) > 0.1:
         return ""
-    slope = zero.T.astype(np.float64) @ (after.astype(np.float64) - before) / (2 * h)
+    slope = zero.T @ (after - before) / (2 * h)
     factor = float((slope * E).sum() / (E * E).sum())
     if abs(slope - factor * E).max() > max(1e-3, 10 * h) or abs(factor) < 1e-3:
         return ""
@@ -178,17 +171,15 @@ def _first_order(map: Map, zero: Array, precision: Precision) -> str:
 
 
 def _symmetries(alike: _Alike, Q: Array, scale_free: bool) -> tuple[str, ...]:
-    map, found = alike.map, []
-    U, V, W = _value(map, Q), _value(map, Q.T.copy()), _value(map, -Q)
+    U, V, W = (_value(alike.map, own) for own in (Q, Q.T.copy(), -Q))
     if U is None:
         return ()
-    if alike.equal(V, U.T):
-        found.append("Q^T gives U^T")
-    if alike.equal(W, U.T) and not alike.equal(V, W):
-        found.append("-Q gives U^T")
-    if scale_free and alike.equal(W, -U):
-        found.append("-Q gives -U")
-    return tuple(found)
+    holds = {
+        "Q^T gives U^T": alike.equal(V, U.T),
+        "-Q gives U^T": alike.equal(W, U.T) and not alike.equal(V, W),
+        "-Q gives -U": scale_free and alike.equal(W, -U),
+    }
+    return tuple(words for words, seen in holds.items() if seen)
 
 
 def _determinant(map: Map, domain: Domain, n: int) -> Determinant:
@@ -197,13 +188,13 @@ def _determinant(map: Map, domain: Domain, n: int) -> Determinant:
         try:
             U = map(domain.make(rng, n, 0.5))
         except Refusal as refused:
-            return Determinant((), 0.0, 0.0, str(refused))
+            return Determinant(refused=str(refused))
         if not np.isfinite(U).all():
-            return Determinant((), 0.0, 0.0, "not finite")
+            return Determinant(refused="not finite")
         sign, logarithm = np.linalg.slogdet(U.astype(np.float64))
         signs.add(float(sign))
         sizes.append(float(np.exp(logarithm)))
-    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes), "")
+    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes))
 
 
 def _batch(map: Map, alike: _Alike, domain: Domain) -> str:
@@ -237,7 +228,7 @@ def _blocks(map: Map, alike: _Alike, domain: Domain) -> str:
         return "refused, or not finite"
     if abs(U[:3, 3:]).max() > alike.tolerance or abs(U[3:, :3]).max() > alike.tolerance:
         return "U is not block-diagonal"
-    each = _value(map, first), _value(map, second)
-    if alike.equal(U[:3, :3], each[0]) and alike.equal(U[3:, 3:], each[1]):
+    one, other = _value(map, first), _value(map, second)
+    if alike.equal(U[:3, :3], one) and alike.equal(U[3:, 3:], other):
         return "block-diagonal U, each block as alone"
     return "block-diagonal U, whose blocks are not those of each alone"

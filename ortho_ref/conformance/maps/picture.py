@@ -1,6 +1,6 @@
 """The defect over the size of Q, as an SVG that needs nothing: log axes, and colours for a light and a dark page."""
 
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
@@ -53,7 +53,7 @@ class _Axes:
 
 
 def _kept(defect: float, dtype: str) -> float:
-    return min(max(defect, _LEAST[dtype]), _MOST) if isfinite(defect) else _MOST
+    return min(max(defect, _LEAST[dtype]), _MOST)
 
 
 def picture(report: "MapReport") -> str:

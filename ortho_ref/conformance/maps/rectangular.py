@@ -4,17 +4,18 @@ c is found beside a square Q with the same singular values: they alone decide ho
 other than 1 and sqrt(rows/columns) is none that is known: such a U counts as it is, and is not orthogonal.
 """
 
+import contextlib
 from math import sqrt
 
 import numpy as np
 from msgspec import Struct
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.maps.ask import Map, Precision, Refusal
+from ortho_ref.conformance.maps.adapter import Precision, Refusal
 from ortho_ref.conformance.maps.closed import Closed, quiet, values_of
 from ortho_ref.conformance.maps.gradient import Gradient, judge
 from ortho_ref.conformance.maps.inputs import conditioned
-from ortho_ref.conformance.maps.observe import Domain
+from ortho_ref.conformance.maps.recognise import Known
 
 #: Rows and columns; no tile divides the first.
 SHAPES = {"tall": ((37, 19), (64, 16)), "wide": ((19, 37), (16, 64))}
@@ -48,24 +49,24 @@ class Rectangular(Struct, frozen=True, forbid_unknown_fields=True):
         return sqrt(rows / columns) if self.factor == _RATIO else 1.0
 
 
-def rectangular(map: Map, domain: Domain, closed: Closed | None, precision: Precision) -> list[Rectangular]:
+def rectangular(known: Known) -> list[Rectangular]:
     """What a map does with tall Q and with wide ones; nothing of one that needs skew Q, which is square."""
-    return [] if domain.needs_skew else [_one(map, domain, closed, precision, kind) for kind in SHAPES]
+    return [] if known.domain.needs_skew else [_one(known, kind) for kind in SHAPES]
 
 
-def _one(map: Map, domain: Domain, closed: Closed | None, precision: Precision, kind: str) -> Rectangular:
+def _one(known: Known, kind: str) -> Rectangular:
     rows, columns = SHAPES[kind][-1]
     Q = conditioned(np.random.default_rng(8), rows, 1.0, columns=columns)
     square = conditioned(np.random.default_rng(9), min(rows, columns), 1.0)
     try:
-        U, beside = map(Q), map(square)
+        U, beside = known.map(Q), known.map(square)
     except Refusal as refused:
         return Rectangular(kind, str(refused))
     c = _ratio(U, beside)
-    known = {"1": 1.0, _RATIO: sqrt(rows / columns)}
-    factor = next((words for words, size in known.items() if abs(c / size - 1) <= _NEAR), f"{c:.3g}")
-    same = closed is not None and _is_same(closed, Q, U / known.get(factor, 1.0), precision)
-    return Rectangular(kind, "", factor, same, judge(map, domain, None, precision, shape=_FOR_GRADIENTS[kind]))
+    ratios = {"1": 1.0, _RATIO: sqrt(rows / columns)}
+    factor = next((words for words, size in ratios.items() if abs(c / size - 1) <= _NEAR), f"{c:.3g}")
+    same = known.closed is not None and _is_same(known.closed, Q, U / ratios.get(factor, 1.0), known.precision)
+    return Rectangular(kind, "", factor, same, judge(known._replace(closed=None), _FOR_GRADIENTS[kind]))
 
 
 def _ratio(U: Array, beside: Array) -> float:
@@ -78,17 +79,12 @@ def _ratio(U: Array, beside: Array) -> float:
 
 def _is_same(closed: Closed, Q: Array, U: Array, precision: Precision) -> bool:
     """Whether a closed form gives U, of Q or of its transposed; a series of Q filled up by zeros, and cut off."""
-    rows, columns = Q.shape
-    filled = np.zeros((max(Q.shape), max(Q.shape)))
-    filled[:rows, :columns] = Q
-    X = filled if closed.form.series else Q
-    return any(_gives(closed, *pair, precision) for pair in ((X, U), (X.T, U.T)))
-
-
-def _gives(closed: Closed, X: Array, U: Array, precision: Precision) -> bool:
-    with quiet():
-        try:
-            value = values_of(closed, X, None)[: U.shape[0], : U.shape[1]]
-        except (ValueError, np.linalg.LinAlgError):  # a form of square matrices
-            return False
-    return value.shape == U.shape and bool(abs(value - U).max() <= max(1e-10, 100 * precision.eps))
+    if closed.form.series:
+        k = max(Q.shape)
+        Q = np.pad(Q, [(0, k - size) for size in Q.shape])
+    for X, own in ((Q, U), (Q.T, U.T)):
+        with quiet(), contextlib.suppress(ValueError, np.linalg.LinAlgError):  # a form of square matrices
+            value = values_of(closed, X, None)[: own.shape[0], : own.shape[1]]
+            if value.shape == own.shape and abs(value - own).max() <= max(1e-10, 100 * precision.eps):
+                return True
+    return False

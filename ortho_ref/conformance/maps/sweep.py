@@ -1,11 +1,11 @@
 """The defect ||U^H U - I||_2 over the size of Q, or over its condition number where the size does not matter."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from ortho_ref.conformance.maps.ask import Map, Refusal
+from ortho_ref.conformance.maps.adapter import Map, Refusal
 from ortho_ref.conformance.maps.inputs import conditioned, defect
 from ortho_ref.conformance.maps.observe import Domain
 
@@ -20,8 +20,8 @@ class Curve(Struct, frozen=True, forbid_unknown_fields=True):
     """The defects for one n and precision."""
 
     dtype: str  # "float64" or "float32"
-    n: Annotated[int, Meta(ge=1, le=10**9)]
-    columns: Annotated[int, Meta(ge=1, le=10**9)]
+    n: int
+    columns: int
     at: tuple[float, ...]
     defects: tuple[float | None, ...]  # of Q (n x columns), the largest of the draws; inf: U not finite, None: no U
     refused: str  # why there was none, the first time
@@ -39,7 +39,7 @@ def sweep(
     dtype: str,
     shape: tuple[int, int],
     ends: tuple[float, float],
-    factor: float = 1.0,
+    factor: float,
 ) -> Curve:
     """One curve, over ||Q||_2 or over condition numbers; the ends of what is judged are places as well.
 
@@ -48,18 +48,14 @@ def sweep(
     at = tuple(sorted({*(CONDITIONS if conditions else NORMS), *ends}))
     n, columns = shape
     more: dict[str, Any] = {} if n == columns else {"columns": columns}
-    found, why = [], ""
+    make, found, why = conditioned if conditions else domain.make, [], ""
     for where in at:
-        largest: float | None = None
-        rng = np.random.default_rng(n)
+        rng, defects = np.random.default_rng(n), []
         for _ in range(_DRAWS):
-            make = conditioned if conditions else domain.make
             Q = make(rng, n, where, **more)
             try:
-                own = defect(map(Q.astype(dtype)) / factor)
+                defects.append(defect(map(Q.astype(dtype)) / factor))
             except Refusal as refused:
                 why = why or f"at {where:g}: {refused}"
-                continue
-            largest = own if largest is None else max(largest, own)
-        found.append(largest)
+        found.append(max(defects, default=None))
     return Curve(dtype, n, columns, at, tuple(found), why)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.running import programs
 from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Raised
 from ortho_ref.conformance.running.outputs import NoArray
@@ -24,8 +24,6 @@ TIMEOUT, LOADING = 60.0, 300.0
 #: Cases of a kind in a row that may lose the process; the others of the kind are not tried then.
 _LOST = 3
 NAP = 0.0005 if os.name == "posix" else 0.002  # seconds between two looks
-#: What an answer's metadata says happened.
-GIVEN, UNSUPPORTED, RAISED, BROKEN = "given", "unsupported", "raised", "broken"
 
 
 class Apart(Elsewhere):
@@ -51,8 +49,9 @@ class Apart(Elsewhere):
         self.adapter, self.timeout, self.what = adapter, timeout, what
         self.name, self.file = adapter, Path(adapter)
         self._lost: dict[str, int] = {}  # kind -> cases in a row
-        self._process: _Process | None = _Process(adapter, timeout, what)
-        self.cell, self.assumes = self._process.known
+        self._process: subprocess.Popen[bytes] | None = None
+        own = self._start()
+        self.cell, self.assumes = own["cell"], tuple(own["assumes"])
 
     def __enter__(self) -> "Apart":
         """Itself, its process started."""
@@ -63,10 +62,11 @@ class Apart(Elsewhere):
         self.close()
 
     def close(self) -> None:
-        """End the process and what it started."""
+        """End the process and what it started, and forget the folder that it and the kit have in common."""
         if self._process is not None:
-            self._process.close()
+            programs.end(self._process)
             self._process = None
+        self._folder.cleanup()
 
     def __call__(self, case: Case) -> Any:
         """The outputs, or None; `Raised` and `Broken` otherwise."""
@@ -74,8 +74,10 @@ class Apart(Elsewhere):
             raise Broken(f"was not tried: {_LOST} of this kind in a row lost the adapter's process")
         try:
             if self._process is None:
-                self._process = _Process(self.adapter, self.timeout, self.what)
-            arrays, said = self._process.answer(programs.case_file(case), self.timeout)
+                self._start()
+            self._number += 1
+            programs.write_whole(self._path / f"{self._number}.case", programs.case_file(case))
+            arrays, about = self._answer(self.timeout)
         except BaseException as error:
             self.close()
             self._lost[case.kind] = self._lost.get(case.kind, 0) + 1
@@ -83,57 +85,38 @@ class Apart(Elsewhere):
                 raise Broken(str(error)) from None
             raise
         self._lost[case.kind] = 0
-        if said["status"] == RAISED:
-            raise Raised(cut(said["said"]), cut(said["place"], 300), said["traceback"])
-        if said["status"] == BROKEN:
-            raise Broken(said["said"])
-        if said["status"] == UNSUPPORTED:
+        if "raised" in about:
+            said, place, traceback = about["raised"]
+            raise Raised(cut(said), cut(place, 300), traceback)
+        if not about["supported"]:
             return None
-        return arrays | {name: NoArray(cut(text, 1000)) for name, text in said["no_arrays"].items()}
+        return arrays | {name: NoArray(cut(text, 1000)) for name, text in about["no_arrays"].items()}
 
-
-class _Process:
-    """A process, and the folder that it and the kit have in common; the arguments are those of `Apart`."""
-
-    def __init__(self, adapter: str, timeout: float, what: str) -> None:
+    def _start(self) -> dict[str, Any]:
+        """Start a process, which loads the adapter and says what it is.  ValueError where it cannot be loaded."""
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-")
         self._path, self._number = Path(self._folder.name), 0
         flags = [f"-W{option}" for option in sys.warnoptions]
         flags += [flag for flag, given in (("-I", sys.flags.isolated), ("-P", sys.flags.safe_path)) if given]
-        words = [sys.executable, *flags, "-m", "ortho_ref.conformance.running.child", adapter, str(self._path), what]
+        module = "ortho_ref.conformance.running.child"
+        words = [sys.executable, *flags, "-m", module, self.adapter, str(self._path), self.what]
         try:
-            with (self._path / "stderr").open("wb") as errors:
-                self._process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-                )
-        except BaseException:
-            self._folder.cleanup()
-            raise
-        try:
-            loaded = self._answer(max(timeout, LOADING))[1]
-            problem, self.known = loaded["said"], (loaded.get("cell", ""), tuple(loaded.get("assumes", ())))
+            self._process = programs.start(words, self._path / "stderr")
+            loaded = self._answer(max(self.timeout, LOADING))[1]
+            if loaded["problem"]:
+                raise ValueError(loaded["problem"])
         except Broken as error:
-            problem = f"adapter is {adapter}, which cannot be loaded: its process {error}"
+            self.close()
+            raise ValueError(f"adapter is {self.adapter}, which cannot be loaded: its process {error}") from None
         except BaseException:
             self.close()
             raise
-        if problem:
-            self.close()
-            raise ValueError(problem)
+        return loaded
 
-    def close(self) -> None:
-        """End it, with all of its group."""
-        programs.end(self._process)
-        self._folder.cleanup()
-
-    def answer(self, case: bytes, timeout: float) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arrays, and what is said of them.  `Broken` for what it does instead."""
-        self._number += 1
-        programs.write_whole(self._path / f"{self._number}.case", case)
-        return self._answer(timeout)
-
-    def _answer(self, timeout: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _answer(self, timeout: float) -> tuple[Arrays, dict[str, Any]]:
+        """Arrays, and what is said of them.  `Broken` for what the process does instead."""
         path, deadline = self._path / f"{self._number}.answer", time.monotonic() + timeout
+        assert self._process is not None
         while not path.exists():
             code = self._process.poll()
             if code is not None and not path.exists():

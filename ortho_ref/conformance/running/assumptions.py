@@ -43,18 +43,14 @@ def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> t
             raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]
-    changed = {name: tuple(v.id for v in vectors if name in _names(v)) for name in reasons}
+    departed = [(v.id, {mistake.name for mistake in v.assumed}) for v in vectors if isinstance(v, Departed)]
+    changed = {name: tuple(id for id, names in departed if name in names) for name in reasons}
     told = tuple(
         Assumed(m.name, m.says, reasons[m.name], changed[m.name])
         for m in assumed
         if changed[m.name] or m.name not in own
     )
     return vectors, told
-
-
-def _names(vector: Vector) -> tuple[str, ...]:
-    """The departures that a case's answer has."""
-    return tuple(mistake.name for mistake in vector.assumed) if isinstance(vector, Departed) else ()
 
 
 def _reasons(assume: Assume) -> dict[str, str]:
@@ -102,10 +98,8 @@ def _held(vector: Vector, assumed: Combination) -> Vector:
     kept = {name for name, array in expected.items() if np.array_equal(array, vector.expected[name])}
     low, high = ({name: a for name, a in limits.items() if name in kept} for limits in (vector.low, vector.high))
     case = replace(vector.case, outputs={name: array.shape for name, array in expected.items()})
-    fields = {name: getattr(vector, name) for name in Vector.__dataclass_fields__}
-    return Departed(
-        **fields | {"case": case, "expected": expected, "low": low, "high": high}, whole=vector, assumed=assumed
-    )
+    own = vars(vector) | {"case": case, "expected": expected, "low": low, "high": high}
+    return Departed(**own, whole=vector, assumed=assumed)
 
 
 def _together(vector: Vector, assumed: Combination) -> tuple[Combination, Arrays]:

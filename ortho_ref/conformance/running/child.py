@@ -9,40 +9,36 @@ import os
 import sys
 import threading
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ortho_ref import interrupts as starting
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.running import apart, programs
 from ortho_ref.conformance.running.adapters import load_adapter
-from ortho_ref.conformance.running.asking import ask
-from ortho_ref.conformance.running.implementation import Broken, Raised, Run, Telling, said
-from ortho_ref.conformance.running.outputs import NoArray
+from ortho_ref.conformance.running.implementation import Raised, Run, Telling, said
+from ortho_ref.conformance.running.outputs import NoArray, ask
 
 
 def main(adapter: str, folder: Path, what: str) -> None:
     """Load an adapter and answer one case after the other, in the folder; what is asked is "run" or "map"."""
     starting.loaded()
-    number = 0
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         run = (load_map if what == "map" else load_adapter)(adapter)
-    except ValueError as error:
-        _say(folder, 0, apart.BROKEN, str(error))
-        return
     except BaseException as error:
-        _say(folder, 0, apart.BROKEN, f"adapter is {adapter}, which cannot be loaded: {said(error)}")
+        known = isinstance(error, ValueError)
+        problem = str(error) if known else f"adapter is {adapter}, which cannot be loaded: {said(error)}"
+        _say(folder, 0, {}, {"problem": problem})
         return
     told = run if isinstance(run, Telling) else Telling()
-    _say(folder, 0, apart.GIVEN, cell=told.cell, assumes=told.assumes)
-    while True:
-        number += 1
+    _say(folder, 0, {}, {"problem": "", "cell": told.cell, "assumes": told.assumes})
+    for number in count(1):
         while not (path := folder / f"{number}.case").exists():
             time.sleep(apart.NAP)
-        _answer(run, folder, number, programs.read_case(path))
+        _say(folder, number, *_answer(run, programs.read_case(path)))
 
 
 def _end_with(parent: int) -> None:
@@ -51,37 +47,21 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _answer(run: Run, folder: Path, number: int, case: Any) -> None:
+def _answer(run: Run, case: Case) -> tuple[Arrays, dict[str, Any]]:
+    """Arrays, and what is said of them."""
     try:
         outputs = ask(run, case)
-    except Broken as error:
-        _say(folder, number, apart.BROKEN, said(error))
     except BaseException as error:
         raised = Raised.of(error)
-        _say(folder, number, apart.RAISED, raised.said, raised.place, raised.traceback)
-    else:
-        if outputs is None:
-            _say(folder, number, apart.UNSUPPORTED)
-            return
-        arrays = {name: value for name, value in outputs.items() if not isinstance(value, NoArray)}
-        no_arrays = {name: value.remark for name, value in outputs.items() if isinstance(value, NoArray)}
-        _say(folder, number, apart.GIVEN, no_arrays=no_arrays, arrays=arrays)
+        return {}, {"raised": (raised.said, raised.place, raised.traceback)}
+    given = outputs or {}
+    arrays = {name: value for name, value in given.items() if not isinstance(value, NoArray)}
+    no_arrays = {name: value.remark for name, value in given.items() if isinstance(value, NoArray)}
+    return arrays, {"supported": outputs is not None, "no_arrays": no_arrays}
 
 
-def _say(
-    folder: Path,
-    number: int,
-    status: str,
-    said: str = "",
-    place: str = "",
-    traceback: str = "",
-    no_arrays: dict[str, str] | None = None,
-    arrays: dict[str, np.ndarray] | None = None,
-    **more: Any,
-) -> None:
-    about = {"status": status, "said": said, "place": place, "traceback": traceback, **more}
-    data = programs.answer_file(arrays or {}, about | {"no_arrays": no_arrays or {}})
-    programs.write_whole(folder / f"{number}.answer", data)
+def _say(folder: Path, number: int, arrays: Arrays, about: dict[str, Any]) -> None:
+    programs.write_whole(folder / f"{number}.answer", programs.answer_file(arrays, about))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ _SAID = 1000  # characters: there is more to say than that
 _TRACEBACK = 10_000
 #: Files of the kit that stand between its own call and what an implementation raises.
 _OWN = tuple(
-    str(Path(__file__).with_name(f"{name}.py"))
-    for name in ("runner", "asking", "programs", "apart", "child", "outputs")
+    str(Path(__file__).with_name(f"{name}.py")) for name in ("runner", "programs", "apart", "child", "outputs")
 )
 _LIBRARIES = tuple(sysconfig.get_path(name) + sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import with_article
-from ortho_ref.conformance.running.implementation import Broken
+from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Raised, Run
 from ortho_ref.terminal import cut
 
 _NAME = 200  # characters of a type: one of many fields has more
@@ -28,6 +29,28 @@ class NoArray:
 
 
 Outputs: TypeAlias = dict[str, np.ndarray | NoArray]
+
+
+def ask(run: Run, case: Case) -> Outputs | None:
+    """The outputs of an implementation for a case, of which it gets a copy; None where it does not support it.
+
+    Whatever it raises is raised, and `Broken` for what it does instead of giving outputs.
+    """
+    fresh = {} if isinstance(run, Elsewhere) else {name: array.copy() for name, array in case.inputs.items()}
+    outputs = outputs_of(run(case), dict(case.outputs))
+    if outputs is not None and fresh and (problem := modified(case.inputs, fresh)):
+        raise Broken(problem)
+    return outputs
+
+
+def given(run: Run, case: Case) -> Outputs | Raised | None:
+    """What `ask` gives, or what it raises, told; but for the user's KeyboardInterrupt."""
+    try:
+        return ask(run, case)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Raised.of(error)
 
 
 def outputs_of(returned: Any, expected: Mapping[str, tuple[int, ...]]) -> Outputs | None:

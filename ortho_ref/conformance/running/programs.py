@@ -73,10 +73,27 @@ class _Command(Elsewhere):
 
     def __call__(self, case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            given, answer = Path(folder, "input.safetensors"), Path(folder, "output.safetensors")
+            given, answer, said = (Path(folder, name) for name in ("input.safetensors", "output.safetensors", "stderr"))
             given.write_bytes(case_file(case))
             own = [word.replace("{input}", str(given)).replace("{output}", str(answer)) for word in self.words]
-            return _outputs_of(own, answer, self.timeout)
+            process = start(own, said)
+            try:
+                code = process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                raise Broken(f"did not end within {self.timeout:g} seconds") from None
+            finally:
+                end(process)
+            if code == NOT_SUPPORTED:
+                return None
+            if code != 0:
+                how = f"was ended by signal {name_of(-code)}" if code < 0 else f"ended with exit code {code}"
+                raise Broken(f"{how}{last_line(said)}")
+            if not answer.is_file():  # a FIFO would be waited for
+                raise Broken("made an output that is no file" if answer.exists() else "wrote no output file")
+            try:
+                return load_file(answer)
+            except _UNREADABLE as error:
+                raise Broken(f"wrote an output file that is not safetensors: {error}") from error
 
 
 def check_timeout(timeout: float) -> None:
@@ -85,31 +102,11 @@ def check_timeout(timeout: float) -> None:
         raise ValueError(f"timeout is {timeout}; allowed: seconds above 0, at most {DAY:,}, a day")
 
 
-def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
-    said = path.with_name("stderr")
+def start(words: list[str], said: Path) -> subprocess.Popen[bytes]:
+    """A program that leads a group of its own; what it says on standard error goes into a file."""
+    nothing = subprocess.DEVNULL
     with said.open("wb") as errors:
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise Broken(f"did not end within {timeout:g} seconds") from None
-        finally:
-            end(process)
-    last = last_line(said)
-    if code == NOT_SUPPORTED:
-        return None
-    if code < 0:
-        raise Broken(f"was ended by signal {name_of(-code)}{last}")
-    if code != 0:
-        raise Broken(f"ended with exit code {code}{last}")
-    if not path.is_file():  # a FIFO would be waited for
-        raise Broken("made an output that is no file" if path.exists() else "wrote no output file")
-    try:
-        return load_file(path)
-    except _UNREADABLE as error:
-        raise Broken(f"wrote an output file that is not safetensors: {error}") from error
+        return subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True)
 
 
 def last_line(path: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from ortho_ref.boundary import check_choice
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.findings import Assume
-from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED
+from ortho_ref.conformance.report import UNSUPPORTED
 from ortho_ref.conformance.running.implementation import Run
 from ortho_ref.conformance.running.runner import check_vectors
 from ortho_ref.terminal import shown_lines
@@ -71,8 +71,7 @@ def pytest_cases(
         (result,) = report.results
         if result.status == UNSUPPORTED and unsupported == "skip":
             pytest.skip("not supported by the adapter")
-        good: tuple[Any, ...] = (PASSED, PARTIAL) if allow_partial else (PASSED,)
-        if result.status not in good:
+        if not report.ok:
             name, comparison = result.worst or ("", None)
             worst = "" if comparison is None or comparison.passed else f" ({name} is {comparison.error:.1e} off)"
             details = f"\n{shown_lines(result.traceback, None)}" if result.traceback else ""

@@ -18,14 +18,13 @@ from ortho_ref.boundary import not_among
 from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Vector
 from ortho_ref.conformance.cases.case_files import select, vectors
 from ortho_ref.conformance.cases.forward import forward_of, has_forward
-from ortho_ref.conformance.compare import Comparison, compare
+from ortho_ref.conformance.compare import compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
-from ortho_ref.conformance.running.asking import ask
 from ortho_ref.conformance.running.implementation import Elsewhere, Raised, Run, Telling, check_run
 from ortho_ref.conformance.running.origin import Origin
-from ortho_ref.conformance.running.outputs import NoArray, Outputs
+from ortho_ref.conformance.running.outputs import NoArray, Outputs, given
 from ortho_ref.conformance.running.sizes import sizes_told
 
 
@@ -102,7 +101,7 @@ def check_vectors(
     from ortho_ref.conformance.running.assumptions import held
 
     chosen, assumed = held(chosen, assume, run.assumes if isinstance(run, Telling) else ())
-    results, given, origin = [], {}, Origin.begun(run)
+    results, known, origin = [], {}, Origin.begun(run)
     for vector in chosen:
         before = time.perf_counter()
         result, outputs = run_one(run, vector, dtype)
@@ -110,22 +109,20 @@ def check_vectors(
         if progress is not None:
             progress(result)
         results.append(result)
-        given[vector.id] = outputs
-    diagnosed = tuple(diagnose(chosen, results, given, dtype, run))
+        known[vector.id] = outputs
+    diagnosed = tuple(diagnose(chosen, results, known, dtype, run))
     covered, ended = _covered(chosen, diagnosed, forward, dtype), origin.until_now()
-    report = Report(diagnosed, dtype, allow_partial, forward=forward, assumed=assumed)
-    return replace(report, origin=ended, covered=covered)
+    return Report(diagnosed, dtype, allow_partial, forward=forward, assumed=assumed, origin=ended, covered=covered)
 
 
 def _covered(chosen: Sequence[Vector], results: Sequence[Result], forward: bool, dtype: str) -> tuple[Covered, ...]:
     """What of the kit the supported cases are of, group by group."""
-    supported = {result.id: result.status for result in results if result.status != UNSUPPORTED}
-    asked, passed = Counter(map(group_of, chosen)), dict.fromkeys((group_of(v) for v in chosen if v.id in supported), 0)
-    for vector in chosen:
-        if supported.get(vector.id) == PASSED:
-            passed[group_of(vector)] += 1
+    status = {result.id: result.status for result in results}
+    supported = dict.fromkeys(group_of(vector) for vector in chosen if status[vector.id] != UNSUPPORTED)
+    passed = Counter(group_of(vector) for vector in chosen if status[vector.id] == PASSED)
+    asked = Counter(map(group_of, chosen))
     there = Counter(group_of(vector) for vector in vectors() if not forward or has_forward(vector, dtype))
-    return tuple(Covered(name, count, asked[name], there[name]) for name, count in passed.items())
+    return tuple(Covered(name, passed[name], asked[name], there[name]) for name in supported)
 
 
 def group_of(vector: Vector) -> str:
@@ -145,17 +142,13 @@ def group_of(vector: Vector) -> str:
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     """An implementation on one case: its result, without a diagnosis, and what of the case's outputs was given."""
-    try:
-        outputs = ask(run, vector.given(dtype))
-    except KeyboardInterrupt:  # the user's
-        raise
-    except BaseException as error:
-        return _failed(vector, error), {}
+    outputs = given(run, vector.given(dtype))
+    if isinstance(outputs, Raised):
+        return Result(vector.id, FAILED, message=_told(outputs, vector), traceback=outputs.traceback), {}
     if outputs is None:
         asked = vector.case.config.get("cell") or vector.case.config.get("recurrence")
         own = run.cell if isinstance(run, Telling) and asked else ""
-        other = own if own != asked else ""
-        return Result(vector.id, UNSUPPORTED, message=f"it is {other}" if other else ""), {}
+        return Result(vector.id, UNSUPPORTED, message=f"it is {own}" if own not in ("", asked) else ""), {}
     result, known = _compared(vector, outputs, dtype)
     if not result.outputs or (isinstance(run, Elsewhere) and run.fresh) or vector.case.kind == "initial":
         return result, known
@@ -183,13 +176,10 @@ def _run_again(
     run: Run, vector: Vector, dtype: str, first: Result, outputs: Outputs, known: Arrays
 ) -> tuple[Result, Arrays]:
     """The same case once more: the outputs have to be the same, but for rounding."""
-    try:
-        again = ask(run, vector.given(dtype))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        failed = _failed(vector, error, "run a second time on the same case it ")
-        return _joined(first, FAILED, failed.message, failed.traceback), {}
+    again = given(run, vector.given(dtype))
+    if isinstance(again, Raised):
+        message = f"run a second time on the same case it {_told(again, vector)}"
+        return _joined(first, FAILED, message, again.traceback), {}
     if again is None:
         return _joined(first, FAILED, "run a second time on the same case it gave None; it keeps state"), {}
     names = [name for name in vector.expected if not _same(outputs.get(name), again.get(name))]
@@ -203,7 +193,9 @@ def _run_again(
     message = f"a second run on the same case gave other outputs: {listed}; it keeps state, or is random"
     if first.status == FAILED:
         return _joined(first, FAILED, message), known
-    worse = {name: _worse(comparison, second.outputs.get(name)) for name, comparison in first.outputs.items()}
+    worse = {
+        name: max(own, second.outputs.get(name, own), key=lambda c: c.error) for name, own in first.outputs.items()
+    }
     return _joined(replace(first, outputs=worse), FAILED, message), {}
 
 
@@ -225,17 +217,11 @@ def _same(a: np.ndarray | NoArray | None, b: np.ndarray | NoArray | None) -> boo
     return a == b if isinstance(a, NoArray) and isinstance(b, NoArray) else a is b
 
 
-def _worse(a: Comparison, b: Comparison | None) -> Comparison:
-    return a if b is None or b.error <= a.error else b
-
-
 def _joined(result: Result, status: str, message: str, traceback: str = "") -> Result:
     whole = "; ".join(filter(None, (result.message, message)))
     return replace(result, status=status, message=whole, traceback=traceback or result.traceback)
 
 
-def _failed(vector: Vector, error: BaseException, before: str = "") -> Result:
-    """A failed case: what was raised, and where in the implementation."""
-    raised = Raised.of(error)
-    message = f"{before}{raised.said}{raised.place}{sizes_told(raised.said, vector.case)}"
-    return Result(vector.id, FAILED, message=message, traceback=raised.traceback)
+def _told(raised: Raised, vector: Vector) -> str:
+    """What was raised, where in the implementation, and which of the case's sizes it speaks of."""
+    return f"{raised.said}{raised.place}{sizes_told(raised.said, vector.case)}"

@@ -8,22 +8,18 @@ _OF_SHAPES = re.compile(r"shape|size|dimension|broadcast|multipl|align|concat", 
 _FEW = 6
 
 
-def sizes_of(case: Case) -> dict[str, int]:
-    """T, B, m and n of a case with steps, and what is often made of them; {} of another."""
+def sizes_told(said: str, case: Case) -> str:
+    """T, B, m and n of a case with steps, and which of them the numbers in an error of shapes are; "" behind another.
+
+    What is often made of them is looked for, too.
+    """
     inputs = case.inputs
-    if case.kind not in ("cell", "layer") or "x" not in inputs:
-        return {}
+    if not _OF_SHAPES.search(said) or case.kind not in ("cell", "layer") or "x" not in inputs:
+        return ""
     T, B = inputs["x"].shape[:2][:: -1 if case.config.get("batch_first") else 1]
     first = sorted(name for name in inputs if name.rpartition(".")[2].startswith("W"))  # of the first layer
     n, m = inputs[first[0]].shape[:2] if first else (0, 0)
-    return {"T": T, "B": B, "m": m, "n": n, "T B": T * B, "m + n": m + n, **{f"{k} n": k * n for k in (2, 3, 4)}}
-
-
-def sizes_told(said: str, case: Case) -> str:
-    """The case's sizes, and which of them the numbers in an error of shapes are; "" behind another error."""
-    sizes = sizes_of(case) if _OF_SHAPES.search(said) else {}
-    if not sizes:
-        return ""
+    sizes = {"T": T, "B": B, "m": m, "n": n, "T B": T * B, "m + n": m + n, **{f"{k} n": k * n for k in (2, 3, 4)}}
     plain = ", ".join(f"{name} = {sizes[name]}" for name in "TBmn")
     numbers = dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d+|(?<=\dx)\d+", said))
     found = {number: [name for name, size in sizes.items() if size == number] for number in numbers}
