@@ -10,7 +10,6 @@ from ortho_ref.conformance.cases.case import Vector
 from ortho_ref.conformance.compare import Comparison, scales
 from ortho_ref.conformance.findings import Count
 from ortho_ref.conformance.running.outputs import NoArray
-from ortho_ref.terminal import shown
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,8 +67,3 @@ def _wrong(given: np.ndarray, expected: np.ndarray, limit: float) -> Wrong | Non
         return Entry(where, float(expected[where]), float(given[where]))
 
     return Wrong(len(wrong), off.size, entry(wrong[0]), entry(worst))
-
-
-def lines_of(id: str, wrong: Mapping[str, Wrong]) -> list[str]:
-    """What --verbose prints of a case, a line for each wrong output."""
-    return [shown(f"{id}  {name}: {entries}") for name, entries in wrong.items()]
