@@ -7,8 +7,9 @@ less than its own rounding stands still, those on kinks, and those whose weights
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from ortho_ref.conformance.cases.case import HALF, Arrays, Vector, in_precision
+from ortho_ref.conformance.cases.case import HALF, Vector, in_precision
 from ortho_ref.conformance.compare import SHORT
 
 #: Kinds that have outputs which are no gradients; in half precision those that frameworks have in it.
@@ -34,11 +35,10 @@ def has_forward(vector: Vector, dtype: str) -> bool:
 
 
 def _alone(vector: Vector) -> Vector:
-    def own(arrays: Arrays) -> Arrays:
-        return {name: array for name, array in arrays.items() if not name.startswith("d_")}
+    def own(named: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in named.items() if not name.startswith("d_")}
 
-    outputs = {name: shape for name, shape in vector.case.outputs.items() if not name.startswith("d_")}
-    case = replace(vector.case, outputs=outputs)
+    case = replace(vector.case, outputs=own(vector.case.outputs))
     return replace(vector, case=case, expected=own(vector.expected), low=own(vector.low), high=own(vector.high))
 
 
