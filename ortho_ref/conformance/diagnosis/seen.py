@@ -52,12 +52,11 @@ def right_and_wrong(vector: Vector, given: Arrays, dtype: str, rounding: bool | 
         parts = [f"forward right; {only}{shortened(wrong, compared)} wrong"]
     if by_differences(vector, given, dtype):
         return f"{parts[0]}; every gradient is off by little, as by differences"
-    hints: dict[str, list[str]] = {}
+    found, hints = {name: hint_of(name, vector, given, dtype) for name in wrong}, dict[str, list[str]]()
     for name in forward_wrong or wrong:
-        if hint := hint_of(name, vector, given, dtype):
-            hints.setdefault(hint, []).append(name)
-    skewed = any(hint_of(name, vector, given, dtype).startswith("not skew") for name in wrong)
-    if dtype == "float64" and not skewed:
+        if found[name]:
+            hints.setdefault(found[name], []).append(name)
+    if dtype == "float64" and not any(hint.startswith("not skew") for hint in found.values()):
         parts += _small(vector, given, {name: compared[name] for name in wrong}, rounding)
     parts += [f"{shortened(names, compared)}: {hint}" for hint, names in list(hints.items())[:_SHOWN]]
     if first := _first(vector, given, dtype):
@@ -162,9 +161,8 @@ def _steps(name: str) -> bool:
 
 def is_seen(vector: Vector, given: Arrays, dtype: str) -> bool:
     """Whether every wrong output is another one in full that is expected, or has a factor."""
-    wrong = [name for name, c in compare(vector, given, dtype).items() if not c.passed]
-    hints = [hint_of(name, vector, given, dtype) for name in wrong]
-    return all(hint and is_whole(hint) for hint in hints)
+    wrong = (name for name, c in compare(vector, given, dtype).items() if not c.passed)
+    return all((hint := hint_of(name, vector, given, dtype)) and is_whole(hint) for name in wrong)
 
 
 def is_whole(hint: str) -> bool:
