@@ -159,7 +159,8 @@ def summary(results: "Sequence[Result]") -> Summary:
         return count / max(new, 1), -new
 
     while left:
-        chosen |= dict.fromkeys(max(dict.fromkeys(names for every in left for names in every), key=gain))
+        best = max(dict.fromkeys(names for every in left for names in every), key=gain)
+        chosen |= dict.fromkeys(best)
         left = [every for every in left if not _within(chosen, every)]
     ways = [{name for own in _within(chosen, result.mistakes) for name in own} for result in failing]
     counts = [Mistake(name, sum(name in names for names in ways)) for name in chosen]

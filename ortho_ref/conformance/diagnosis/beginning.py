@@ -84,7 +84,7 @@ _BEGINNING: dict[str, Callable[[Case], Case]] = {
 
 def parted(outputs: Arrays, case: Case) -> Arrays:
     """Outputs with h[0] and c[0] apart from what is computed."""
-    found = {}
+    found: Arrays = {}
     for name, array in outputs.items():
         if name in _FIRST.get(case.kind, ()) and array.ndim and len(array) > 1:
             found |= {name: array[1:], f"{name}[0]": array[0]}
