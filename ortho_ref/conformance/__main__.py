@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -201,7 +202,7 @@ def _run(given: argparse.Namespace) -> int:
 def _map(given: argparse.Namespace) -> int:
     _check_limits(given)
     with _terminated() as stack:
-        return map_command.run(given, lambda: _implementation(given, stack, load_map, "map"))
+        return map_command.run(given, lambda: _implementation(given, stack, "map"))
 
 
 @contextlib.contextmanager
@@ -222,32 +223,26 @@ def _check_limits(given: argparse.Namespace) -> None:
         raise ValueError("--in-process has no limit; leave out --timeout")
 
 
-def _implementation(
-    given: argparse.Namespace,
-    stack: contextlib.ExitStack,
-    load: Callable[[str], Run] = load_adapter,
-    what: str = "run",
-) -> Run:
-    """What is to be run, which ends with the stack."""
+def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack, what: str = "run") -> Run:
+    """What is to be run, "run" or "map", which ends with the stack."""
     if given.command is not None:
         return command_adapter(given.command, *([] if given.timeout is None else [given.timeout]))
     if given.in_process:
-        return load(given.adapter)
+        return load_adapter(given.adapter) if what == "run" else load_map(given.adapter)
     return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, what))
 
 
 def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given: argparse.Namespace) -> int:
     """Run it, and say and write what was found."""
-    progress, stopped, begun = _Progress(len(chosen)), 0, Origin.begun(run)
+    done, stopped, begun = list[Result](), 0, Origin.begun(run)
     if given.adapter:  # one in the kit's process is called as it was given, too
         begun = structs.replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter))
     try:
         own = {"allow_partial": given.allow_partial, "forward": given.forward, "assume": given.assume}
-        report = check(run, given.only, given.dtype, **own, progress=progress)
+        report = check(run, given.only, given.dtype, **own, progress=partial(_progress, done, len(chosen)))
     except KeyboardInterrupt as end:  # what is done is not lost
         stopped = _code_of(end)
-        done = tuple(progress.results)
-        report = Report(done, given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
+        report = Report(tuple(done), given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
     ended, lost = begun.until_now(), worse(report, baseline)
     report = replace(report, origin=ended, verbose=given.verbose, worse=lost)
     failed = None if given.report is None else write("--report", given.report, report.as_json())
@@ -256,7 +251,7 @@ def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given:
     if STDOUT.error is not None:
         STDERR.say(f"the table cannot be written: {STDOUT.error.strerror}")
     if stopped:
-        STDERR.say(f"interrupted after {len(progress.results)} of {len(chosen)} cases")
+        STDERR.say(f"interrupted after {len(done)} of {len(chosen)} cases")
     if failed is not None:  # not before the table, which is all that there is of the run then
         raise failed
     return stopped or report.exit_code
@@ -274,19 +269,13 @@ def _terminate(*_: object) -> NoReturn:
     raise _Terminated
 
 
-class _Progress:
-    """The results so far, and on a terminal a line that is written over."""
-
-    def __init__(self, cases: int) -> None:
-        self.cases = cases
-        self.results: list[Result] = []
-
-    def __call__(self, result: Result) -> None:
-        self.results.append(result)
-        if STDERR.isatty():
-            end = "\r" if len(self.results) < self.cases else "\r\033[K"
-            STDERR.write(f"\r\033[K{len(self.results)} of {self.cases}  {shown(result.id)}{end}")
-            STDERR.flush()
+def _progress(done: list[Result], cases: int, result: Result) -> None:
+    """Keep a result, and on a terminal write over the line that counts them."""
+    done.append(result)
+    if STDERR.isatty():
+        end = "\r" if len(done) < cases else "\r\033[K"
+        STDERR.write(f"\r\033[K{len(done)} of {cases}  {shown(result.id)}{end}")
+        STDERR.flush()
 
 
 def _new(given: argparse.Namespace) -> None:

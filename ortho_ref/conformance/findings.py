@@ -55,7 +55,7 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
         family = _family(self.cases[0])
         if self.failing == 1:
             return f"The one failing case of {family}: {self.cases[0]}."
-        own, others = ([_short(id) for id in ids] for ids in (self.cases, self.others))
+        own, others = ([id.removeprefix(f"{family}/") for id in ids] for ids in (self.cases, self.others))
         end = f"; the others: {_few(others)}" if others else ""
         return f"{len(own)} of {self.failing} failing cases of {family}: {_few(own)}{end}."
 
@@ -109,11 +109,6 @@ def _family(id: str) -> str:
     return "/".join(id.split("/")[:2])
 
 
-def _short(id: str) -> str:
-    """A case beside others of its family."""
-    return id.removeprefix(f"{_family(id)}/")
-
-
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
@@ -127,8 +122,10 @@ def findings(results: "Sequence[Result]") -> list[Finding]:
     failing = [result.id for result in results if result.failed]
     cases: dict[str, dict[str, str]] = {}
     for result in results:
-        if result.diagnosis:
-            cases.setdefault(_alike(result.diagnosis), {})[result.id] = result.diagnosis
+        if alike := result.diagnosis:
+            for varies, by in _VARIES:
+                alike = varies.sub(by, alike)
+            cases.setdefault(alike, {})[result.id] = result.diagnosis
     found = []
     for own in cases.values():
         families = set(map(_family, own))
@@ -138,13 +135,6 @@ def findings(results: "Sequence[Result]") -> list[Finding]:
             says = _VARIES[0][0].sub(_VARIES[0][1], says)
         found.append(Finding(says, tuple(own), len(own) + len(others), others))
     return found
-
-
-def _alike(diagnosis: str) -> str:
-    """A diagnosis without what differs from case to case of one mistake."""
-    for varies, by in _VARIES:
-        diagnosis = varies.sub(by, diagnosis)
-    return diagnosis
 
 
 def summary(results: "Sequence[Result]") -> Summary:

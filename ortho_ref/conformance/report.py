@@ -131,11 +131,11 @@ class Printed(ABC):
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
+
+            console = Console(file=file)
         except ImportError:
-            print(self, file=file, flush=True)
-            return
-        console = Console(file=file)
-        if not console.is_terminal:
+            console = None
+        if console is None or not console.is_terminal:
             print(self, file=file, flush=True)
             return
         table = Table(self.what, "", "worst error", "", box=None, pad_edge=False)

@@ -69,7 +69,10 @@ def diagnose(
 
 def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     """Case -> its `mistakes` and `diagnosis`."""
-    families = _by_subject(failures)
+    by_subject: dict[tuple[str, str], list[Failure]] = {}
+    for failure in failures:
+        by_subject.setdefault((failure.vector.case.kind, subject(failure.vector.case)), []).append(failure)
+    families = list(by_subject.values())
     found = {id: own for family in families for id, own in _explanations(family).items()}
     counts = _counts(found.values())
     found = {id: sorted(own, key=lambda c: -counts[_names(c)]) for id, own in found.items()}
@@ -78,14 +81,6 @@ def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
         asker.family()
         told |= _told(family, found, asker)
     return told
-
-
-def _by_subject(failures: Iterable[Failure]) -> list[list[Failure]]:
-    families: dict[tuple[str, str], list[Failure]] = {}
-    for failure in failures:
-        case = failure.vector.case
-        families.setdefault((case.kind, subject(case)), []).append(failure)
-    return list(families.values())
 
 
 def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:

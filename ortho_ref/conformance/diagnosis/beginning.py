@@ -16,8 +16,8 @@ from ortho_ref.conformance.mistakes.mistake import Mistake, made
 
 Combination: TypeAlias = tuple[Mistake, ...]  # one, or several: the first around the next
 
-#: Outputs of which entry 0 is what was given, not computed; by kind.
-_FIRST = {"cell": ("h", "c")}
+#: Outputs of a cell, of which entry 0 is what was given, not computed.
+_STATES = ("h", "c")
 #: How far outputs of the beginning may be from the beginning of the outputs.
 _SAME = 1e-12
 
@@ -54,19 +54,16 @@ class Beginning:
         if mistake.name not in self._begins:
             whole, alone = self._whole((mistake,)), tried_parts((mistake,), self._vector)
             self._begins[mistake.name] = (whole is not None and alone is not None) and all(
-                n in alone and _same(alone[n], a) for n, a in self._first(whole).items()
+                n in alone and alone[n].shape == a.shape and np.allclose(alone[n], a, rtol=_SAME, atol=_SAME)
+                for n, a in self._first(whole).items()
             )
         return self._begins[mistake.name]
 
     def _first(self, arrays: Arrays) -> Arrays:
         """Of outputs those that the beginning has, as far as it goes."""
         if self._kind == "cell":
-            return {name: arrays[name][:1, :1] for name in ("h", "c") if name in arrays}
+            return {name: arrays[name][:1, :1] for name in _STATES if name in arrays}
         return {name: array[:2] for name, array in arrays.items()}
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and np.allclose(a, b, rtol=_SAME, atol=_SAME)
 
 
 def _two_updates(case: Case) -> Case:
@@ -86,7 +83,7 @@ def parted(outputs: Arrays, case: Case) -> Arrays:
     """Outputs with h[0] and c[0] apart from what is computed."""
     found: Arrays = {}
     for name, array in outputs.items():
-        if name in _FIRST.get(case.kind, ()) and array.ndim and len(array) > 1:
+        if case.kind == "cell" and name in _STATES and array.ndim and len(array) > 1:
             found |= {name: array[1:], f"{name}[0]": array[0]}
         else:
             found[name] = array

@@ -111,14 +111,15 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         return f"{factor:.6g} times what is expected"
     if theirs.size == 1 and ours.size == 1:  # a number has a factor whatever is wrong with it
         return f"{theirs.item():.10g}, expected {ours.item():.10g}"
-    return _as_a_whole(name, vector, ours, theirs, equal) or _of_parts(name, vector, ours, theirs, equal, dtype)
+    begin = int(name in ("h", "c") and vector.case.kind == "cell")  # so many entries are given, not computed
+    hint = _as_a_whole(name, begin, ours, theirs, equal)
+    return hint or _of_parts(name, vector, begin, ours, theirs, equal, dtype)
 
 
-def _as_a_whole(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
+def _as_a_whole(name: str, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
     """What every entry is."""
     if not theirs.any():
         return "all zeros"
-    begin = _given(name, vector)
     if begin and equal(only(theirs, ours, 0)):
         return f"right but for {name}[0], which is the {name}0 that was given"
     more = float((theirs - ours).mean())
@@ -132,7 +133,9 @@ def _as_a_whole(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray,
     return hint or _in_another_order(ours, theirs, equal)
 
 
-def _of_parts(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, equal: Equal, dtype: str) -> str:
+def _of_parts(
+    name: str, vector: Vector, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal, dtype: str
+) -> str:
     """What some entries are, or which are right."""
     limit = tolerance("update", dtype)
     unskewed = (name == "A" or name.endswith(".A")) and _skew(ours, 0.0) and not _skew(theirs, limit)
@@ -141,17 +144,12 @@ def _of_parts(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, e
     if hint := _of_another(name, vector, theirs, dtype):
         return hint
     good = [equal(only(ours, theirs, i)) for i in range(len(ours))]
-    hint = _clipped(ours, theirs, _given(name, vector), good, equal)
+    hint = _clipped(ours, theirs, begin, good, equal)
     if not hint and (name == "d_x" or name in _BY_STEP):
         hint = _by_step(name, vector.case.kind, ours, good)
     if unskewed:
         return f"not skew{hint and ', '}{hint}"
     return hint or _in_part(ours, theirs, int(_steps(name)), equal)
-
-
-def _given(name: str, vector: Vector) -> int:
-    """How many entries of an output are given, not computed."""
-    return int(name in ("h", "c") and vector.case.kind == "cell")
 
 
 def _steps(name: str) -> bool:
