@@ -28,26 +28,18 @@ _NOTHING = 1e-13
 
 
 class Asker:
-    """An implementation that can be asked again, with inputs of a dtype; of None nothing comes."""
+    """An implementation that can be asked again about one family of cases, with inputs of a dtype."""
 
     def __init__(self, run: Run | None, dtype: str) -> None:
         self._run, self._dtype = run, dtype
-        self._left = CALLS
-
-    def family(self) -> None:
-        """From here on cases of another family are asked about."""
-        self._left = CALLS
-
-    @property
-    def left(self) -> int:
-        """Questions that can still be asked."""
-        return 0 if self._run is None else self._left
+        #: Questions that can still be asked.
+        self.left = 0 if run is None else CALLS
 
     def __call__(self, vector: Vector) -> Arrays | None:
         """What it gives for a case, of that what can be compared; None for no answer."""
-        if self.left <= 0 or self._run is None:
+        if self._run is None or self.left <= 0:
             return None
-        self._left -= 1
+        self.left -= 1
         try:
             outputs = ask(self._run, vector.given(self._dtype))
         except KeyboardInterrupt:  # the user's

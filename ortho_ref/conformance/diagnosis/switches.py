@@ -105,11 +105,8 @@ def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
         return _nothing_of(case, several=False)
     if case.kind not in ("cell", "layer"):
         return []
-    switches: list[Switch] = []
-    for switch in right:
-        shorts = dict.fromkeys(map(_short, switch.own))
-        if len(shorts) > 1 and switch.name in _GROUPS:
-            switches += [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
+    shorts = dict.fromkeys(_short(name) for switch in right if switch.name in _GROUPS for name in switch.own)
+    switches = [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
     gates = _gates(case)
     if any(switch.at for switch in right) and len(gates) > 1:
         switches += [one for gate in gates for one in _gate(case, (gate,))]
@@ -241,10 +238,10 @@ def _recurrent(case: Case) -> list[Switch]:
     """What a cell has, and a layer around it."""
     states = [name for name in _STATES if name in case.inputs]
     switches = _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
-    for letter, look in (("U", "what multiplies U"), ("W", "what multiplies W"), ("b", "where b is added")):
+    for letter in "UWb":
         names = _some(case, letter)
         label = f"every {letter} = 0" if len(set(map(_short, names))) > 1 else f"{letter} = 0"
-        switches += _off(label, look, names)
+        switches += _off(label, _where(letter), names)
     gates = _gates(case)
     return switches + (_gate(case, gates) if gates else [])
 
