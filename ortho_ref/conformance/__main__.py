@@ -42,8 +42,6 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
 _NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "equinox": "Equinox", "function": "NumPy"}
-#: Below what `mistakes` lists.
-_ASSUMED = "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"
 
 
 def parser(name: str = NAME) -> argparse.ArgumentParser:
@@ -311,7 +309,7 @@ def _mistakes(given: argparse.Namespace) -> None:
     chosen = select(given.only)
     shown_by = {mistake: [v.id for v in chosen if mistake.name in v.kills] for mistake in MISTAKES}
     listed = [f"{m.name}\n    {m.says}\n    shown by {_together(cases)}" for m, cases in shown_by.items() if cases]
-    _give([*listed, _ASSUMED])
+    _give([*listed, "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"])
 
 
 def _together(ids: list[str]) -> str:

@@ -87,8 +87,7 @@ def first_state(cell: Cell, direction: Direction, inputs: Arrays, B: int, n: int
 
 def order_of(direction: Direction, keep: np.ndarray) -> list[int]:
     """The steps in the order in which they are run."""
-    steps = list(range(len(keep)))
-    return steps[::-1] if direction.reverse else steps
+    return list(range(len(keep)))[:: -1 if direction.reverse else 1]
 
 
 def forward(
