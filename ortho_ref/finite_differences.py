@@ -12,6 +12,7 @@ by a_ij (E-ncgru-09).  A complex tensor moves in real and imaginary part; its gr
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,48 +85,43 @@ class Report:
         return "\n".join(lines)
 
 
-def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
-    """Every free entry: its label, and the direction in which it alone moves; of A = -A^T, A_ij and A_ji for i < j."""
+def moves(
+    tensor: Array, gradient: Array, skew: bool, entries: float, directions: int, rng: np.random.Generator
+) -> tuple[float | None, Iterator[tuple[str, Array, float]]]:
+    """How a tensor moves, each with its label and with what the gradient says: Re sum(conj(gradient) * direction).
+
+    In every free entry alone, those of a skew one above its diagonal; or, where these are more than `entries`, along
+    random directions, before which the gradient's 2-norm over the free entries is given.
+    """
+    norm, found = None, _each_entry(tensor, skew)
+    free = len(tensor) * (len(tensor) - 1) // 2 if skew else tensor.size
+    if free * (2 if tensor.dtype.kind == "c" else 1) > entries:
+        norm = float(np.linalg.norm(np.triu(gradient, 1) if skew else gradient))
+        found = ((f"direction {k}", normal_like(tensor, rng)) for k in range(directions))
+
+    def slopes() -> Iterator[tuple[str, Array, float]]:
+        for where, own in found:
+            direction = own - own.T if skew else own
+            moving = (np.triu(direction, 1) if skew else direction) != 0  # the others say nothing, NaN included
+            yield where, direction, float((gradient[moving].conj() * direction[moving]).real.sum())
+
+    return norm, slopes()
+
+
+def _each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
+    """Labels of the free entries, and 1 or i in each."""
     units = (("Re ", 1.0), ("Im ", 1j)) if tensor.dtype.kind == "c" else (("", 1.0),)
     for index in np.ndindex(tensor.shape):
-        if skew and index[0] >= index[1]:
-            continue
-        for label, unit in units:
+        for label, unit in units if not skew or index[0] < index[1] else ():
             direction = np.zeros_like(tensor)
             direction[index] = unit
-            yield f"{label}{list(index)}", direction - direction.T if skew else direction
-
-
-def free_entries(tensor: Array, skew: bool) -> int:
-    """How many `each_entry` gives."""
-    size = len(tensor) * (len(tensor) - 1) // 2 if skew else tensor.size
-    return size * (2 if tensor.dtype.kind == "c" else 1)
-
-
-def random_directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
-    """Random directions of standard normal entries, skew ones for a skew tensor, and their numbers."""
-    for k in range(count):
-        direction = normal_like(tensor, rng)
-        yield f"direction {k}", direction - direction.T if skew else direction
+            yield f"{label}{list(index)}", direction
 
 
 def normal_like(tensor: Array, rng: np.random.Generator) -> Array:
     """Standard normal numbers in its shape, in both parts where it is complex."""
     values = rng.standard_normal(tensor.shape)
     return np.asarray(values + 1j * rng.standard_normal(tensor.shape) if tensor.dtype.kind == "c" else values)
-
-
-def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
-    """Re sum(conj(gradient) * direction), over the entries that move; of skew ones those above the diagonal."""
-    if skew:
-        gradient, direction = np.triu(gradient, 1), np.triu(direction, 1)
-    moved = direction != 0  # entries that do not move say nothing, NaN included
-    return float((gradient[moved].conj() * direction[moved]).real.sum())
-
-
-def norm_of(gradient: Array, skew: bool) -> float:
-    """The 2-norm over the free entries."""
-    return float(np.linalg.norm(np.triu(gradient, 1) if skew else gradient))
 
 
 def moved(point: Point, name: str, shift: Array) -> dict[str, Array]:
@@ -193,37 +189,28 @@ def compare_gradients(
             raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {margin:.0e}")
         h = min(SMOOTH_STEP, distance / 500)
     rounding = 0.0 if complex_step else 2 * float(np.finfo(np.float64).eps) * abs(float(f(point))) / h
+
+    def derivative(name: str, direction: Array) -> float:
+        if complex_step:
+            return float(np.imag(f(moved(point, name, 1j * COMPLEX_STEP * direction))) / COMPLEX_STEP)
+        far_left, left, right, far_right = (float(f(moved(point, name, s * direction))) for s in (-2 * h, -h, h, 2 * h))
+        return (8 * (right - left) - (far_right - far_left)) / (12 * h)
+
     rows = []
     for name, gradient in analytic.items():
         if name not in point:
             raise ValueError(f"analytic names {name!r}; the point has {', '.join(point)}")
-        is_skew, tensor = name in skew, point[name]
-        if tensor.dtype not in (np.float64, np.complex128):
-            raise ValueError(f"{name} is {tensor.dtype}; allowed: float64, complex128")
-        if gradient.shape != tensor.shape:
-            raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {tensor.shape}")
-        moves, norm = each_entry(tensor, is_skew), 0.0
-        if directions is not None:
-            moves, norm = random_directions(tensor, is_skew, directions, rng), norm_of(gradient, is_skew)
-        places = [
-            Place(where, slope_along(gradient, d, is_skew), _derivative(f, point, name, d, None if complex_step else h))
-            for where, d in moves
-        ]
-        if norm == 0 and not any(place.given or place.expected for place in places):
+        if point[name].dtype not in (np.float64, np.complex128):
+            raise ValueError(f"{name} is {point[name].dtype}; allowed: float64, complex128")
+        if gradient.shape != point[name].shape:
+            raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {point[name].shape}")
+        entries = inf if directions is None else -1
+        norm, own = moves(point[name], gradient, name in skew, entries, directions or 0, rng)
+        places = [Place(where, given, derivative(name, direction)) for where, direction, given in own]
+        if not norm and not any(place.given or place.expected for place in places):
             vacuous = bool(places) and name not in may_vanish
             rows.append(Row(name, "everywhere", 0.0, 0.0, 0.0, len(places), vacuous))
             continue
-        worst, error = largest_error(places, norm, rounding / tolerance)
+        worst, error = largest_error(places, norm or 0.0, rounding / tolerance)
         rows.append(Row(name, worst.where, worst.given, worst.expected, error, len(places), False))
     return Report(rows, tolerance)
-
-
-def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: Array, h: float | None) -> float:
-    """d/ds f(point with point[name] + s direction) at s = 0, by central differences; by the complex step for h None."""
-    if h is None:
-        return float(np.imag(f(moved(point, name, 1j * COMPLEX_STEP * direction))) / COMPLEX_STEP)
-
-    def at(s: float) -> float:
-        return float(f(moved(point, name, s * direction)))
-
-    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,67 +41,62 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
-_FRAMES = {
-    "torch": "PyTorch",
-    "jax": "JAX",
-    "keras": "Keras",
-    "flax": "Flax",
-    "equinox": "Equinox",
-    "function": "NumPy",
-}
-#: Below what `mistakes` lists.
-_ASSUMED = "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"
-#: --only, of every command that has it.
-ONLY: dict[str, Any] = {
-    "action": "append",
-    "metavar": "PATTERN",
-    "help": "cases whose names fit, as 'cell/lstm*'; again for more",
-}
+_NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "equinox": "Equinox", "function": "NumPy"}
 
 
 def parser(name: str = NAME) -> argparse.ArgumentParser:
     """The arguments of every command of a program called `name`."""
     top = _Parser(prog=name, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
-    commands = top.add_subparsers(dest="does", required=True, metavar=" | ".join(_COMMANDS))
-    checked = commands.add_parser("check", help="run an adapter over the cases: `run --adapter`")
+    commands = top.add_subparsers(dest="does", required=True)
+
+    def command(name: str, handler: Callable[[argparse.Namespace], int | None], help: str) -> argparse.ArgumentParser:
+        added: argparse.ArgumentParser = commands.add_parser(name, help=help)
+        added.set_defaults(handler=handler)
+        return added
+
+    checked = command("check", _run, "run an adapter over the cases: `run --adapter`")
     checked.add_argument("adapter", metavar="FILE.py|package.module", help="a module with run(case)")
     checked.set_defaults(command=None)
     _add_run(checked)
-    run = commands.add_parser("run", help="run an implementation over the cases")
+    run = command("run", _run, "run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
     whose.add_argument("--adapter", metavar="FILE.py|package.module", help="a module with run(case)")
     whose.add_argument("--command", metavar="'PROGRAM {input} {output}'", help="a program, run per case")
     _add_run(run)
-    map_command.add_arguments(commands.add_parser("map", help=map_command.HELP))
-    new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
+    map_command.add_arguments(command("map", _map, map_command.HELP))
+    new = command("new", _new, "an adapter to begin from: a cell that is right, to put yours in")
     frame = new.add_mutually_exclusive_group(required=True)
-    for option, means in _FRAMES.items():
+    for option, means in _NAMES.items():
         linear = ", or a linear recurrence" if option in ("torch", "jax") else ""
         frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name{linear}")
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
-    listed = commands.add_parser("list", help="the names of the cases")
-    listed.add_argument("--only", **ONLY)
-    mistakes = commands.add_parser("mistakes", help="the mistakes that the kit names, and the cases that show each")
-    mistakes.add_argument("--only", **ONLY)
-    case = commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows")
+    _add_only(command("list", _list, "the names of the cases"))
+    _add_only(command("mistakes", _mistakes, "the mistakes that the kit names, and the cases that show each"))
+    case = command("show", _show, "one case: config, shapes, equations, mistakes it shows")
     case.add_argument("case", metavar="CASE", help="its name, as `list` has it")
-    exported = commands.add_parser("export", help="every case as files, for languages without Python")
+    exported = command("export", _export, "every case as files, for languages without Python")
     exported.add_argument("folder", type=Path, metavar="DIR", help="where to")
-    exported.add_argument("--only", **ONLY)
+    _add_only(exported)
     exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
     exported.add_argument("--onnx", action="store_true", help="as ONNX's node tests, those that its operators can be")
-    drawn = commands.add_parser("badge", help="a badge of a report: what shields.io draws one from")
+    drawn = command("badge", _badge, "a badge of a report: what shields.io draws one from")
     drawn.add_argument("report", type=Path, metavar="REPORT.json", help="of `run --report`")
     drawn.add_argument("out", type=Path, metavar="OUT.json", help="where to")
     drawn.add_argument("--label", metavar="TEXT", default="conformance", help="what stands on the left")
-    commands.add_parser("cite", help="how to cite this, and the papers whose equations you use: CITATION.cff")
+    command("cite", _cite, "how to cite this, and the papers whose equations you use: CITATION.cff")
+    commands.metavar = " | ".join(commands.choices)
     return top
+
+
+def _add_only(command: argparse.ArgumentParser) -> None:
+    many = "cases whose names fit, as 'cell/lstm*'; again for more"
+    command.add_argument("--only", action="append", metavar="PATTERN", help=many)
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     """What `check` and `run` take besides what they run."""
-    run.add_argument("--only", **ONLY)
+    _add_only(run)
     run.add_argument("--dtype", choices=(*DTYPES, *HALF), default=DTYPES[0], help="of the inputs (default: float64)")
     run.add_argument("--forward", action="store_true", help="judge the forward pass alone; also in float16, bfloat16")
     run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
@@ -129,14 +125,11 @@ class _Parser(argparse.ArgumentParser):
         own = takewhile(lambda word: word[:1] == "-", words) if self._subparsers else words
         for word in takewhile(lambda word: word != "--", own):
             option = word.partition("=")[0]
-            if option[:2] == "--" and " " not in word and not self._known(option):
+            known = any(own.startswith(option) for own in self._option_string_actions)  # or begun
+            if option[:2] == "--" and " " not in word and not known:
                 near = nearest(option, [own for own in self._option_string_actions if own != "--help"])
                 self.error(f"there is no option {shown(option)}{near}")
         return super().parse_known_args(args, namespace)
-
-    def _known(self, option: str) -> bool:
-        """Whether it is an option, or begins as one."""
-        return any(own.startswith(option) for own in self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -181,17 +174,14 @@ def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
     open_standard_streams()
     given = parser(name).parse_args(arguments)
     try:
-        return _COMMANDS[given.does](given)
+        code: int | None = given.handler(given)
+        return code or 0
     except KeyboardInterrupt as end:
         STDERR.say("interrupted")
         return _code_of(end)
     except (ValueError, OSError) as error:
-        _fail(error)
-
-
-def _fail(error: Exception) -> NoReturn:
-    STDERR.say(f"error: {shown(error)}")
-    sys.exit(2)
+        STDERR.say(f"error: {shown(error)}")
+        sys.exit(2)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -210,7 +200,7 @@ def _run(given: argparse.Namespace) -> int:
 def _map(given: argparse.Namespace) -> int:
     _check_limits(given)
     with _terminated() as stack:
-        return map_command.run(given, lambda: _implementation(given, stack, load_map, "map"))
+        return map_command.run(given, lambda: _implementation(given, stack, "map"))
 
 
 @contextlib.contextmanager
@@ -231,30 +221,26 @@ def _check_limits(given: argparse.Namespace) -> None:
         raise ValueError("--in-process has no limit; leave out --timeout")
 
 
-def _implementation(
-    given: argparse.Namespace,
-    stack: contextlib.ExitStack,
-    load: Callable[[str], Run] = load_adapter,
-    what: str = "run",
-) -> Run:
-    """What is to be run, which ends with the stack."""
+def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack, what: str = "run") -> Run:
+    """What is to be run, "run" or "map", which ends with the stack."""
     if given.command is not None:
         return command_adapter(given.command, *([] if given.timeout is None else [given.timeout]))
     if given.in_process:
-        return load(given.adapter)
+        return load_adapter(given.adapter) if what == "run" else load_map(given.adapter)
     return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, what))
 
 
 def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given: argparse.Namespace) -> int:
     """Run it, and say and write what was found."""
-    progress, stopped, begun = _Progress(len(chosen)), 0, _begun(run, given)
+    done, stopped, begun = list[Result](), 0, Origin.begun(run)
+    if given.adapter:  # one in the kit's process is called as it was given, too
+        begun = structs.replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter))
     try:
         own = {"allow_partial": given.allow_partial, "forward": given.forward, "assume": given.assume}
-        report = check(run, given.only, given.dtype, **own, progress=progress)
+        report = check(run, given.only, given.dtype, **own, progress=partial(_progress, done, len(chosen)))
     except KeyboardInterrupt as end:  # what is done is not lost
         stopped = _code_of(end)
-        done = tuple(progress.results)
-        report = Report(done, given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
+        report = Report(tuple(done), given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
     ended, lost = begun.until_now(), worse(report, baseline)
     report = replace(report, origin=ended, verbose=given.verbose, worse=lost)
     failed = None if given.report is None else write("--report", given.report, report.as_json())
@@ -263,18 +249,10 @@ def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given:
     if STDOUT.error is not None:
         STDERR.say(f"the table cannot be written: {STDOUT.error.strerror}")
     if stopped:
-        STDERR.say(f"interrupted after {len(progress.results)} of {len(chosen)} cases")
+        STDERR.say(f"interrupted after {len(done)} of {len(chosen)} cases")
     if failed is not None:  # not before the table, which is all that there is of the run then
         raise failed
     return stopped or report.exit_code
-
-
-def _begun(run: Run, given: argparse.Namespace) -> Origin:
-    """Where the report comes from; an adapter in the kit's process is called as it was given, too."""
-    begun = Origin.begun(run)
-    return (
-        structs.replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter)) if given.adapter else begun
-    )
 
 
 class _Terminated(KeyboardInterrupt):
@@ -289,22 +267,16 @@ def _terminate(*_: object) -> NoReturn:
     raise _Terminated
 
 
-class _Progress:
-    """The results so far, and on a terminal a line that is written over."""
-
-    def __init__(self, cases: int) -> None:
-        self.cases = cases
-        self.results: list[Result] = []
-
-    def __call__(self, result: Result) -> None:
-        self.results.append(result)
-        if STDERR.isatty():
-            end = "\r" if len(self.results) < self.cases else "\r\033[K"
-            STDERR.write(f"\r\033[K{len(self.results)} of {self.cases}  {shown(result.id)}{end}")
-            STDERR.flush()
+def _progress(done: list[Result], cases: int, result: Result) -> None:
+    """Keep a result, and on a terminal write over the line that counts them."""
+    done.append(result)
+    if STDERR.isatty():
+        end = "\r" if len(done) < cases else "\r\033[K"
+        STDERR.write(f"\r\033[K{len(done)} of {cases}  {shown(result.id)}{end}")
+        STDERR.flush()
 
 
-def _new(given: argparse.Namespace) -> int:
+def _new(given: argparse.Namespace) -> None:
     from ortho_ref.adapters.starting_point import FRAMEWORKS, starting_point  # here: it loads every model
 
     framework = next(name for name in FRAMEWORKS if getattr(given, name) is not None)
@@ -314,8 +286,7 @@ def _new(given: argparse.Namespace) -> int:
     except ValueError as error:
         raise ValueError(f"--{framework}: {error}") from None
     if path is None:
-        _give([text.rstrip("\n")])
-        return 0
+        return _give([text.rstrip("\n")])
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -324,24 +295,21 @@ def _new(given: argparse.Namespace) -> int:
     except OSError as error:
         raise type(error)(f"--out is {path}, which cannot be written: {error}") from None
     STDERR.say(shown(f"{path}; its docstring has the command that runs it"))
-    return 0
 
 
-def _list(given: argparse.Namespace) -> int:
+def _list(given: argparse.Namespace) -> None:
     chosen = select(given.only)
     width = max(len(vector.id) for vector in chosen)
     _give(f"{vector.id:{width}}  {vector.why}" for vector in chosen)
-    return 0
 
 
-def _mistakes(given: argparse.Namespace) -> int:
+def _mistakes(given: argparse.Namespace) -> None:
     from ortho_ref.conformance.mistakes import MISTAKES  # here: what makes them takes its time
 
     chosen = select(given.only)
     shown_by = {mistake: [v.id for v in chosen if mistake.name in v.kills] for mistake in MISTAKES}
     listed = [f"{m.name}\n    {m.says}\n    shown by {_together(cases)}" for m, cases in shown_by.items() if cases]
-    _give([*listed, _ASSUMED])
-    return 0
+    _give([*listed, "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"])
 
 
 def _together(ids: list[str]) -> str:
@@ -354,9 +322,8 @@ def _give(lines: Iterable[str]) -> None:
     STDOUT.give(shown_lines("\n".join(lines), None))
 
 
-def _show(given: argparse.Namespace) -> int:
+def _show(given: argparse.Namespace) -> None:
     _give(described(find(given.case)))
-    return 0
 
 
 def described(vector: Vector) -> list[str]:
@@ -378,66 +345,40 @@ def described(vector: Vector) -> list[str]:
     return lines
 
 
-def _export(given: argparse.Namespace) -> int:
+def _export(given: argparse.Namespace) -> None:
     if given.onnx:
-        return _export_node_tests(given)
-    count = export(given.folder, given.only, given.dtype)
-    STDERR.say(shown(f"{count} cases in {given.folder}"))
-    return 0
+        from ortho_ref.conformance.cases.node_tests import export_node_tests  # here: it loads every converter
+
+        try:
+            count, left_out = export_node_tests(given.folder, given.only, given.dtype)
+        except ImportError as error:
+            raise ValueError(error) from None
+        more = f"; {left_out} left out, for which ONNX has no operator"
+    else:
+        count, more = export(given.folder, given.only, given.dtype), ""
+    STDERR.say(shown(f"{count} cases in {given.folder}{more}"))
 
 
-def _export_node_tests(given: argparse.Namespace) -> int:
-    from ortho_ref.conformance.cases.node_tests import export_node_tests  # here: it loads every converter
-
-    try:
-        count, left_out = export_node_tests(given.folder, given.only, given.dtype)
-    except ImportError as error:
-        _fail(error)
-    STDERR.say(shown(f"{count} cases in {given.folder}; {left_out} left out, for which ONNX has no operator"))
-    return 0
-
-
-def _badge(given: argparse.Namespace) -> int:
+def _badge(given: argparse.Namespace) -> None:
     text = badge(read_report(given.report), given.label)
     check_places({"OUT.json": given.out})
     if (failed := write("OUT.json", given.out, text)) is not None:
         raise failed
-    return 0
 
 
-def _cite(given: argparse.Namespace) -> int:
+def _cite(given: argparse.Namespace) -> None:
     own = Path(ortho_ref.__file__).parent
     places = (own / "CITATION.cff", own.parent / "CITATION.cff")  # in the wheel, in a checkout
     _give([next(place for place in places if place.exists()).read_text(encoding="utf-8").rstrip("\n")])
-    return 0
-
-
-_COMMANDS = {
-    "check": _run,
-    "run": _run,
-    "map": _map,
-    "new": _new,
-    "list": _list,
-    "mistakes": _mistakes,
-    "show": _show,
-    "export": _export,
-    "badge": _badge,
-    "cite": _cite,
-}
-
-
-def _end(code: int) -> NoReturn:
-    """End the process with this exit code, whatever threads and exit functions an adapter leaves behind."""
-    STDOUT.flush()
-    STDERR.flush()
-    os._exit(code)
 
 
 def program(name: str) -> NoReturn:
     """Run what the command line says, and end the process."""
     exit_code = main(name=name)
-    if sys.argv[1] in ("check", "run", "map"):  # whose adapter was in this process
-        _end(exit_code)
+    if sys.argv[1] in ("check", "run", "map"):  # whose adapter was in this process: end, whatever it leaves behind
+        STDOUT.flush()
+        STDERR.flush()
+        os._exit(exit_code)
     sys.exit(exit_code)
 
 

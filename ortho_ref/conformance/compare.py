@@ -101,25 +101,17 @@ def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: st
 
     dtype is that of the inputs; what is no array is infinitely far off.
     """
-    limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected)
-    explained = rounding(vector.case, dtype)
-    with np.errstate(all="ignore"):
-        found = {
-            name: _compared(given[name], expected, size[name], limit, vector.low.get(name), vector.high.get(name))
-            for name, expected in vector.expected.items()
-            if name in given
-        }
-        if vector.case.kind == "initial" and "values" in vector.case.config:
-            found = {name: _as_drawn(one, vector.case.config, name, given[name], dtype) for name, one in found.items()}
-        if vector.case.kind == "optimizer" and "parameter0" in vector.case.inputs:
-            found = {name: _as_moved(one, vector, given[name], dtype) for name, one in found.items()}
-    return {name: _told(one, explained) for name, one in found.items()}
-
-
-def _told(found: Comparison, explained: float) -> Comparison:
-    """With how many times rounding it is off, where it passes beyond that."""
-    beyond = found.passed and not found.remark and 0 < explained * BEYOND < found.error
-    return replace(found, times=found.error / explained) if beyond else found
+    case, size, explained, found = vector.case, scales(vector.expected), rounding(vector.case, dtype), {}
+    for name in (name for name in vector.expected if name in given):
+        with np.errstate(all="ignore"):
+            one = _compared(vector, name, given[name], size[name], tolerance(case.kind, dtype))
+            if case.kind == "initial" and "values" in case.config:
+                one = _as_drawn(one, case.config, name, given[name], dtype)
+            if case.kind == "optimizer" and "parameter0" in case.inputs:
+                one = _as_moved(one, vector, given[name], dtype)
+        beyond = one.passed and not one.remark and 0 < explained * BEYOND < one.error
+        found[name] = replace(one, times=one.error / explained) if beyond else one
+    return found
 
 
 def _as_drawn(found: Comparison, config: Config, name: str, given: np.ndarray | NoArray, dtype: str) -> Comparison:
@@ -146,14 +138,9 @@ def _as_moved(found: Comparison, vector: Vector, given: np.ndarray | NoArray, dt
     return replace(found, error=worst, remark="is off on the scale of how far the parameter has moved")
 
 
-def _compared(
-    given: np.ndarray | NoArray,
-    expected: np.ndarray,
-    scale: float,
-    limit: float,
-    low: np.ndarray | None,
-    high: np.ndarray | None,
-) -> Comparison:
+def _compared(vector: Vector, name: str, given: np.ndarray | NoArray, scale: float, limit: float) -> Comparison:
+    """One output on its scale; at a kink between low and high."""
+    expected = vector.expected[name]
     if isinstance(given, NoArray):
         return Comparison(np.inf, limit, given.remark)
     if isinstance(given, NOT_PLAIN) or not isinstance(given, np.ndarray | np.generic):
@@ -170,8 +157,8 @@ def _compared(
     if not np.isfinite(given).all():
         return Comparison(np.inf, limit, "is not finite")
     error = largest(given - expected) / scale
-    if error > limit and low is not None and high is not None:
-        outside = float(np.maximum(low - given, given - high).max(initial=0)) / scale
+    if error > limit and name in vector.low and name in vector.high:
+        outside = float(np.maximum(vector.low[name] - given, given - vector.high[name]).max(initial=0)) / scale
         if outside <= limit:
             return Comparison(max(outside, 0.0), limit, "differs from the reference at a kink: acceptable")
     single = given_dtype == np.float32 and error > limit and limit < 1e-6

@@ -1,7 +1,7 @@
 """The first and the worst wrong entry of an output: where it is, what is expected there, and what was given."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -10,7 +10,6 @@ from ortho_ref.conformance.cases.case import Vector
 from ortho_ref.conformance.compare import Comparison, scales
 from ortho_ref.conformance.findings import Count
 from ortho_ref.conformance.running.outputs import NoArray
-from ortho_ref.terminal import shown
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,28 +47,15 @@ def wrong_entries(
         array, expected = given[name], vector.expected[name]
         if comparison.passed or not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
             continue
-        if array.shape == expected.shape and array.size:
-            with np.errstate(all="ignore"):
-                wrong = _wrong(array.astype(np.float64), expected, comparison.tolerance * size[name])
-            if wrong is not None:
-                found[name] = wrong
+        if array.shape != expected.shape or not array.size:
+            continue
+        with np.errstate(all="ignore"):
+            array = array.astype(np.float64)
+            off = np.nan_to_num(np.abs(np.asarray(array - expected)), nan=np.inf, posinf=np.inf)
+        wrong = np.argwhere(off > comparison.tolerance * size[name])  # [] for a number that is right, else [[]]
+        if len(wrong):
+            worst = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()
+            places = [tuple(int(i) for i in index) for index in (wrong[0], worst)]
+            first, last = (Entry(place, float(expected[place]), float(array[place])) for place in places)
+            found[name] = Wrong(len(wrong), off.size, first, last)
     return found
-
-
-def _wrong(given: np.ndarray, expected: np.ndarray, limit: float) -> Wrong | None:
-    off = np.nan_to_num(np.abs(np.asarray(given - expected)), nan=np.inf, posinf=np.inf)
-    wrong = np.argwhere(off > limit)  # [] for a number that is right, [[]] for one that is not
-    if not len(wrong):
-        return None
-    worst = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()
-
-    def entry(index: Any) -> Entry:
-        where = tuple(int(i) for i in index)
-        return Entry(where, float(expected[where]), float(given[where]))
-
-    return Wrong(len(wrong), off.size, entry(wrong[0]), entry(worst))
-
-
-def lines_of(id: str, wrong: Mapping[str, Wrong]) -> list[str]:
-    """What --verbose prints of a case, a line for each wrong output."""
-    return [shown(f"{id}  {name}: {entries}") for name, entries in wrong.items()]

@@ -6,7 +6,7 @@ A finding says how much of what is wrong it explains: "5 of 12 failing cases of 
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -55,7 +55,7 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
         family = _family(self.cases[0])
         if self.failing == 1:
             return f"The one failing case of {family}: {self.cases[0]}."
-        own, others = ([_short(id) for id in ids] for ids in (self.cases, self.others))
+        own, others = ([id.removeprefix(f"{family}/") for id in ids] for ids in (self.cases, self.others))
         end = f"; the others: {_few(others)}" if others else ""
         return f"{len(own)} of {self.failing} failing cases of {family}: {_few(own)}{end}."
 
@@ -109,11 +109,6 @@ def _family(id: str) -> str:
     return "/".join(id.split("/")[:2])
 
 
-def _short(id: str) -> str:
-    """A case beside others of its family."""
-    return id.removeprefix(f"{_family(id)}/")
-
-
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
@@ -127,8 +122,10 @@ def findings(results: "Sequence[Result]") -> list[Finding]:
     failing = [result.id for result in results if result.failed]
     cases: dict[str, dict[str, str]] = {}
     for result in results:
-        if result.diagnosis:
-            cases.setdefault(_alike(result.diagnosis), {})[result.id] = result.diagnosis
+        if alike := result.diagnosis:
+            for varies, by in _VARIES:
+                alike = varies.sub(by, alike)
+            cases.setdefault(alike, {})[result.id] = result.diagnosis
     found = []
     for own in cases.values():
         families = set(map(_family, own))
@@ -140,47 +137,31 @@ def findings(results: "Sequence[Result]") -> list[Finding]:
     return found
 
 
-def _alike(diagnosis: str) -> str:
-    """A diagnosis without what differs from case to case of one mistake."""
-    for varies, by in _VARIES:
-        diagnosis = varies.sub(by, diagnosis)
-    return diagnosis
-
-
 def summary(results: "Sequence[Result]") -> Summary:
     """The fewest mistakes for the most failing cases: one after the other, the one that explains most of the rest."""
     failing = [result for result in results if result.failed]
-    left = {result.id: result.mistakes for result in failing if result.mistakes}
-    chosen: dict[str, None] = {}
+    left = [result.mistakes for result in failing if result.mistakes]
+    explained, chosen = len(left), dict[str, None]()
+
+    def gain(names: tuple[str, ...]) -> tuple[float, int]:
+        """How many more cases are explained with these mistakes too, for each that is new; of as many rather few."""
+        count, new = sum(bool(_within({*chosen, *names}, every)) for every in left), len(set(names) - chosen.keys())
+        return count / max(new, 1), -new
+
     while left:
-        ways = dict.fromkeys(names for own in left.values() for names in own)
-        best = max(ways, key=lambda names: _gain(names, chosen, left))
+        best = max(dict.fromkeys(names for every in left for names in every), key=gain)
         chosen |= dict.fromkeys(best)
-        left = {id: every for id, every in left.items() if not _covers(chosen, every)}
-    explained = [result for result in failing if result.mistakes]
-    counts = [Mistake(name, sum(_has(result, name, chosen) for result in explained)) for name in chosen]
+        left = [every for every in left if not _within(chosen, every)]
+    ways = [{name for own in _within(chosen, result.mistakes) for name in own} for result in failing]
+    counts = [Mistake(name, sum(name in names for names in ways)) for name in chosen]
     named = sorted(counts, key=lambda own: -own.cases)
     unexplained = tuple(result.id for result in failing if not result.mistakes)
-    return Summary(tuple(named), len(explained), len(failing), unexplained)
+    return Summary(tuple(named), explained, len(failing), unexplained)
 
 
-def _gain(
-    names: tuple[str, ...], chosen: dict[str, None], left: dict[str, tuple[tuple[str, ...], ...]]
-) -> tuple[float, int]:
-    """How many more cases are explained with these mistakes too, for each that is new; of as many rather few."""
-    count = sum(_covers(chosen | dict.fromkeys(names), every) for every in left.values())
-    new = len(set(names) - chosen.keys())
-    return count / max(new, 1), -new
-
-
-def _covers(chosen: dict[str, None], every: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether one of the ways to explain a case has chosen mistakes alone."""
-    return any(chosen.keys() >= set(own) for own in every)
-
-
-def _has(result: "Result", name: str, chosen: dict[str, None]) -> bool:
-    """Whether the chosen mistakes explain a case with this one."""
-    return any(name in own and chosen.keys() >= set(own) for own in result.mistakes)
+def _within(chosen: Collection[str], every: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+    """The ways to explain a case that have chosen mistakes alone."""
+    return [own for own in every if set(own) <= set(chosen)]
 
 
 def lines(results: "Sequence[Result]", assumed: Sequence[Assumed] = ()) -> list[str]:

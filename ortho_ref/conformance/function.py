@@ -13,6 +13,7 @@ gave has no part in it, so that no wrong gradient is left out.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, ClassVar, TypeAlias
 
@@ -23,20 +24,11 @@ from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import check_array, check_finite, check_integer, check_number, kind_of
 from ortho_ref.conformance.cases.case import Arrays
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
-from ortho_ref.finite_differences import (
-    Place,
-    each_entry,
-    free_entries,
-    largest_error,
-    moved,
-    norm_of,
-    normal_like,
-    random_directions,
-    slope_along,
-)
+from ortho_ref.finite_differences import Place, largest_error, moved, moves, normal_like
 
 Forward: TypeAlias = Callable[[Arrays], Any]
 Backward: TypeAlias = Callable[[Arrays, Any], Mapping[str, Any]]
+_Move: TypeAlias = tuple[str, np.ndarray, float]  # its label, the direction, what backward says
 
 _STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -44,22 +36,17 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class InputResult:
-    """One input's gradient, by its worst place.
-
-    error is relative to the gradient's largest entry, of directions to its norm; None where nothing could be compared.
-    given is what backward gave at `where`, expected what differences say.  Of the places, entries or directions, so
-    many were checked, and so many skipped as near a kink.
-    """
+    """One input's gradient, by its worst place."""
 
     name: str
     status: str
-    error: float | None = None
+    error: float | None = None  # relative to the largest entry, of directions to the norm; None: nothing to compare
     where: str = ""
-    given: float = 0.0
-    expected: float = 0.0
-    checked: int = 0
-    skipped: int = 0
-    unit: str = "entries"
+    given: float = 0.0  # what backward gave there
+    expected: float = 0.0  # what differences say
+    checked: int = 0  # so many places
+    skipped: int = 0  # so many, as near a kink
+    unit: str = "entries"  # what places are, or "directions"
     message: str = ""
 
     @property
@@ -192,19 +179,13 @@ def check_function(
         try:
             if name in loss.modified:
                 raise ValueError(f"was modified by {loss.modified[name]}")
-            if name not in free:
-                continue
-            gradient = _gradient(name, array, gradients)
+            gradient = _gradient(name, array, gradients) if name in free else None
         except (TypeError, ValueError) as error:
             results.append(InputResult(name, FAILED, message=str(error)))
             continue
-        is_skew, norm = name in skew, None
-        moves = each_entry(array, is_skew)
-        if free_entries(array, is_skew) > entries:
-            moves, norm = random_directions(array, is_skew, directions, rng), norm_of(gradient, is_skew)
-        given = [(where, direction, slope_along(gradient, direction, is_skew)) for where, direction in moves]
-        own = _certain(loss, name, given, tolerance)
-        results.append(_result(name, own, len(given), norm, loss.rounding, tolerance, name in may_vanish))
+        if gradient is not None:
+            norm, own = moves(array, gradient, name in skew, entries, directions, rng)
+            results.append(_judged(loss, name, norm, list(own), tolerance, name in may_vanish))
     others = [name for name in gradients if name not in point]
     results += [InputResult(str(name), FAILED, message="is the name of no input") for name in others]
     return FunctionReport(tuple(results), tolerance, seed)
@@ -282,11 +263,27 @@ class _Loss:
             return fine, float(np.max([abs(fine - coarse), abs(S[2 * h] - 2 * S[h]), abs(S[h] - 2 * S[h / 2])]))
 
 
-def _certain(loss: _Loss, name: str, moves: list[tuple[str, np.ndarray, float]], tolerance: float) -> list[Place]:
-    """The places, each by the first step that leaves little doubt, without those where none does.
+def _judged(
+    loss: _Loss, name: str, norm: float | None, own: list[_Move], tolerance: float, may_vanish: bool
+) -> InputResult:
+    """One input by the worst of its places, as `moves` gives them, without those near a kink."""
+    places, unit = _certain(loss, name, own, tolerance), "entries" if norm is None else "directions"
+    skipped = len(own) - len(places)
+    found = partial(InputResult, name, checked=len(places), skipped=skipped, unit=unit)
+    if not own:
+        return found(PASSED, 0.0, message="has no entry that is free")
+    if len(places) < skipped:
+        return found(FAILED, message="too many places near a kink; or forward is not exact to double precision")
+    if max(norm or 0.0, *(max(abs(place.given), abs(place.expected)) for place in places)) <= loss.rounding:
+        return found(PASSED if may_vanish else FAILED, 0.0, message="nothing to check, all are 0")
+    worst, error = largest_error(places, norm or 0.0, loss.rounding / tolerance)
+    status = PASSED if error <= tolerance else FAILED
+    message = _hint(places, tolerance) if status == FAILED and norm is None else ""
+    return found(status, error, worst.where, worst.given, worst.expected, message=message)
 
-    moves: where, the direction, what backward says.
-    """
+
+def _certain(loss: _Loss, name: str, moves: list[_Move], tolerance: float) -> list[Place]:
+    """The places, each by the first step that leaves little doubt, without those where none does."""
     size = max(1.0, float(np.abs(loss.point[name]).max(initial=0)))
     places = [Place(where, given, np.nan, inf) for where, _, given in moves]
     limit = 0.0
@@ -299,26 +296,6 @@ def _certain(loss: _Loss, name: str, moves: list[tuple[str, np.ndarray, float]],
         settled = (abs(place.expected) for place in places if place.doubt <= 0.01 * abs(place.expected))
         limit = max(tolerance * max(settled, default=0.0), loss.rounding) / 4
     return [place for place in places if place.doubt <= limit]
-
-
-def _result(
-    name: str, own: list[Place], count: int, norm: float | None, rounding: float, tolerance: float, may_vanish: bool
-) -> InputResult:
-    """The worst of one input's places that count, out of so many.  norm: of the gradient, where they are directions."""
-    unit = "entries" if norm is None else "directions"
-    counts: dict[str, Any] = {"checked": len(own), "skipped": count - len(own), "unit": unit}
-    if not count:
-        return InputResult(name, PASSED, 0.0, message="has no entry that is free", **counts)
-    if 2 * len(own) < count:
-        message = "too many places near a kink; or forward is not exact to double precision"
-        return InputResult(name, FAILED, message=message, **counts)
-    if max(norm or 0.0, *(max(abs(place.given), abs(place.expected)) for place in own)) <= rounding:
-        message = "nothing to check, all are 0"
-        return InputResult(name, PASSED if may_vanish else FAILED, 0.0, message=message, **counts)
-    worst, error = largest_error(own, norm or 0.0, rounding / tolerance)
-    status = PASSED if error <= tolerance else FAILED
-    message = _hint(own, tolerance) if status == FAILED and norm is None else ""
-    return InputResult(name, status, error, worst.where, worst.given, worst.expected, **counts, message=message)
 
 
 def _hint(places: list[Place], tolerance: float) -> str:
@@ -338,10 +315,11 @@ def _checked_inputs(inputs: Mapping[str, Any]) -> Arrays:
         raise TypeError(f"inputs is {kind_of(inputs)}; allowed: a dict of NumPy arrays by name")
     point = {}
     for name, value in inputs.items():
+        argument = f"inputs[{name!r}]"
         if not isinstance(value, np.ndarray):  # a Python number either: the function would get an array in its place
-            raise TypeError(f"inputs[{name!r}] is {kind_of(value)}; allowed: a NumPy array")
-        point[name] = _array(f"inputs[{name!r}]", value)
-        check_finite(f"inputs[{name!r}]", point[name])
+            raise TypeError(f"{argument} is {kind_of(value)}; allowed: a NumPy array")
+        point[name] = _array(argument, value)
+        check_finite(argument, point[name])
     return point
 
 

@@ -13,7 +13,7 @@ import ortho_ref
 from ortho_ref import formats
 from ortho_ref.conformance import findings
 from ortho_ref.conformance.compare import Comparison
-from ortho_ref.conformance.entries import Wrong, lines_of
+from ortho_ref.conformance.entries import Wrong
 from ortho_ref.conformance.running.origin import Origin, platform_now, vectors_now
 from ortho_ref.terminal import cut, shown
 
@@ -29,41 +29,19 @@ _TRACEBACK = 10_000  # characters
 
 @dataclass(frozen=True)
 class Result:
-    """What was found on one case.
-
-    Attributes
-    ----------
-    id : str
-        The case's name.
-    status : str
-        "passed", "failed", "partial" or "unsupported".
-    outputs : dict of str to Comparison
-        Of those given, how far they are off.
-    missing : tuple of str
-        Outputs that were not given.
-    message : str
-        What happened besides.
-    mistakes : tuple of tuple of str
-        Names of those whose outputs these are, each one or a pair.
-    diagnosis : str
-        What to look at, in words.
-    traceback : str
-        Of an exception that the implementation raised.
-    wrong : dict of str to Wrong
-        Of wrong outputs of the right shape the first and the worst wrong entry.
-    seconds : float
-        How long the implementation took, with the comparison, for both runs; two results may differ in it and be equal.
-    """
+    """What was found on one case."""
 
     id: str
-    status: str
-    outputs: dict[str, Comparison] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    message: str = ""
-    mistakes: tuple[tuple[str, ...], ...] = ()
-    diagnosis: str = ""
-    traceback: str = ""
+    status: str  # "passed", "failed", "partial" or "unsupported"
+    outputs: dict[str, Comparison] = field(default_factory=dict)  # of those given, how far they are off
+    missing: tuple[str, ...] = ()  # outputs that were not given
+    message: str = ""  # what happened besides
+    mistakes: tuple[tuple[str, ...], ...] = ()  # names of those whose outputs these are, each one or a pair
+    diagnosis: str = ""  # what to look at, in words
+    traceback: str = ""  # of an exception that the implementation raised
+    #: Of wrong outputs of the right shape the first and the worst wrong entry.
     wrong: dict[str, Wrong] = field(default_factory=dict, compare=False)
+    #: How long the implementation took, with the comparison, for both runs; two equal results may differ in it.
     seconds: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
@@ -147,23 +125,17 @@ class Printed(ABC):
         return [(shown(a), b, shown(c), shown(d)) for a, b, c, d in self.rows()]
 
     def print(self, file: TextIO | None = None) -> None:
-        """The table: on a terminal by rich, where it is installed; else as plain text.
-
-        Parameters
-        ----------
-        file : text stream, optional
-            Where to; standard output unless given.
-        """
+        """The table, to a file or standard output: on a terminal by rich, where it is installed; else as plain text."""
         file = sys.stdout if file is None else file
         try:
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
+
+            console = Console(file=file)
         except ImportError:
-            print(self, file=file, flush=True)
-            return
-        console = Console(file=file)
-        if not console.is_terminal:
+            console = None
+        if console is None or not console.is_terminal:
             print(self, file=file, flush=True)
             return
         table = Table(self.what, "", "worst error", "", box=None, pad_edge=False)
@@ -198,43 +170,19 @@ class Covered(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Report(Printed):
-    """What a run over the cases found.
-
-    Attributes
-    ----------
-    results : tuple of Result
-        In the order of the cases.
-    dtype : str
-        "float64" or "float32", of the inputs.
-    allow_partial : bool
-        Whether cases with outputs missing count as passed.
-    interrupted : bool
-        Whether there were more to run.
-    forward : bool
-        Whether the forward pass alone was judged.
-    assumed : tuple of Assumed
-        The departures that the implementation was held to.
-    verbose : bool
-        Whether the first and the worst wrong entry of every wrong output are printed.
-    origin : Origin or None
-        Which implementation was run, and when.
-    covered : tuple of Covered
-        What the cases that are supported are of.
-    worse : tuple of str
-        What passed in the baseline that the run is held to and does no more, a line each.
-    """
+    """What a run over the cases found."""
 
     what: ClassVar[str] = "case"
-    results: tuple[Result, ...]
-    dtype: str
-    allow_partial: bool = False
-    interrupted: bool = False
-    forward: bool = False
-    assumed: tuple[findings.Assumed, ...] = ()
-    verbose: bool = False
-    origin: Origin | None = None
-    covered: tuple[Covered, ...] = ()
-    worse: tuple[str, ...] = ()
+    results: tuple[Result, ...]  # in the order of the cases
+    dtype: str  # "float64" or "float32", of the inputs; of forward passes also "float16" or "bfloat16"
+    allow_partial: bool = False  # cases with outputs missing count as passed
+    interrupted: bool = False  # there were more to run
+    forward: bool = False  # the forward pass alone was judged
+    assumed: tuple[findings.Assumed, ...] = ()  # the departures that the implementation was held to
+    verbose: bool = False  # the first and the worst wrong entry of every wrong output are printed
+    origin: Origin | None = None  # which implementation was run, and when
+    covered: tuple[Covered, ...] = ()  # what the cases that are supported are of
+    worse: tuple[str, ...] = ()  # what passed in the baseline that the run is held to and does no more, a line each
 
     @property
     def counts(self) -> dict[str, int]:
@@ -288,16 +236,15 @@ class Report(Printed):
 
     def below(self) -> list[str]:
         """Every diagnosis once, what was assumed, and the fewest mistakes that explain the most."""
-        entries = [line for result in self.results for line in lines_of(result.id, result.wrong) if self.verbose]
+        wrong = [(r.id, name, own) for r in self.results for name, own in r.wrong.items() if self.verbose]
+        entries = [shown(f"{id}  {name}: {own}") for id, name, own in wrong]
         found = findings.lines(self.results, self.assumed)
         return [*entries, *([""] if entries and found else []), *found, *map(shown, self.worse)]
 
     def summary(self) -> str:
         """The counts in one line."""
         counted = ", ".join(f"{count} {status}" for status, count in self.counts.items())
-        more = ""
-        if self.ok and self.counts[PARTIAL]:
-            more = " Partial cases were allowed."
+        more = " Partial cases were allowed." if self.ok and self.counts[PARTIAL] else ""
         if beyond := sum(result.times > 0 for result in self.results):
             more += f" {beyond} passed further off than rounding explains."
         if self.results and self.counts[UNSUPPORTED] == len(self.results):

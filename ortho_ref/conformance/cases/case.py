@@ -43,30 +43,15 @@ class Precision(str):
 
 @dataclass(frozen=True)
 class Case:
-    """What an implementation gets.
+    """What an implementation gets."""
 
-    Attributes
-    ----------
-    id : str
-        Its name, "cell/lstm".
-    kind : str
-        One of `KINDS`.
-    config : dict
-        What is to be computed: plain JSON values, one for each option.
-    inputs : dict of str to array
-        int64, bool, or floating-point in `dtype`, bfloat16's in float32; complex arrays as real ones, with a last axis
-        of 2.
-    outputs : dict of str to tuple of int
-        The shape of what is expected.
-    dtype : Precision
-        "float64" or "float32", of forward passes also "float16" or "bfloat16"; equal to NumPy's dtypes of the names.
-    """
-
-    id: str
-    kind: str
-    config: Config
+    id: str  # its name, "cell/lstm"
+    kind: str  # one of `KINDS`
+    config: Config  # what is to be computed: plain JSON values, one for each option
+    #: int64, bool, or floating-point in `dtype`, bfloat16's in float32; complex ones as real, with a last axis of 2.
     inputs: Arrays
-    outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the shape of what is expected
+    #: "float64" or "float32", of forward passes also "float16" or "bfloat16"; equal to NumPy's dtypes of the names.
     dtype: str = "float64"
 
     __repr__ = brief

@@ -146,9 +146,10 @@ def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS
     for pattern in patterns:
         found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
         if not found:
+            folders = dict.fromkeys(str(own) for vector in every for own in PurePosixPath(vector.id).parents)
+            near = _begun_or_nearest(pattern, [*folders, *(vector.id for vector in every)])
             raise ValueError(
-                f"only is {pattern!r}{_near(pattern, every)}, which fits no case; "
-                "`python -m ortho_ref.conformance list` has them all"
+                f"only is {pattern!r}{near}, which fits no case; `python -m ortho_ref.conformance list` has them all"
             )
         fitting |= found
     return [vector for vector in every if vector.id in fitting]
@@ -163,14 +164,6 @@ def find(name: str) -> Vector:
         f"case is {name!r}{_begun_or_nearest(name, every)}, which is no case; "
         "`python -m ortho_ref.conformance list` has their names"
     )
-
-
-def _near(pattern: str, every: Iterable[Vector]) -> str:
-    """What a message says where a case, or a folder of cases, is near."""
-    folders = (PurePosixPath(vector.id).parents for vector in every)
-    names = dict.fromkeys(str(own) for parents in folders for own in parents)
-    ids = [vector.id for vector in every]
-    return _begun_or_nearest(pattern, [*names, *ids])
 
 
 def _begun_or_nearest(name: str, names: Iterable[str]) -> str:

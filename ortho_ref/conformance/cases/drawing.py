@@ -50,35 +50,25 @@ class Drawn(Form):
 
 def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The inputs, float64, int64 or bool, by the names of "arrays"; drawn: its "seed" and "arrays", as in `Drawn`."""
-    return {name: _array(f"{drawn['seed']} {name}", **entry) for name, entry in drawn["arrays"].items()}
+    return {name: _array(f"{drawn['seed']} {name}", Range(**entry)) for name, entry in drawn["arrays"].items()}
 
 
-def _array(
-    seed: str,
-    shape: list[int],
-    low: float,
-    high: float,
-    power: int = 0,
-    integer: bool = False,
-    form: str | None = None,
-    marks: list[list[int]] | None = None,
-    listed: list[int] | None = None,
-) -> np.ndarray:
-    if marks is not None:
-        marked = np.zeros(shape, bool)
-        marked[tuple(np.transpose(marks))] = True
+def _array(seed: str, own: Range) -> np.ndarray:
+    if own.marks is not None:
+        marked = np.zeros(own.shape, bool)
+        marked[tuple(np.transpose(own.marks))] = True
         return marked
-    if listed is not None:
-        return np.array(listed, np.int64).reshape(shape)
-    size = int(np.prod(shape, dtype=int))
+    if own.listed is not None:
+        return np.array(own.listed, np.int64).reshape(own.shape)
+    size = int(np.prod(own.shape, dtype=int))
     u = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * size), "<u2").astype(np.float64)
-    values = (low + (high - low) * u / 65536).reshape(shape)
-    if integer:
+    values = (own.low + (own.high - own.low) * u / 65536).reshape(own.shape)
+    if own.integer:
         return np.floor(values).astype(np.int64)
-    array = np.asarray(np.round(values * GRID) / GRID * 2.0**power)
-    if form == "skew":
+    array = np.asarray(np.round(values * GRID) / GRID * 2.0**own.power)
+    if own.form == "skew":
         return np.tril(array, -1) - np.tril(array, -1).T
-    return np.tril(array) if form == "lower" else array
+    return np.tril(array) if own.form == "lower" else array
 
 
 def hash_of(inputs: Mapping[str, np.ndarray]) -> str:

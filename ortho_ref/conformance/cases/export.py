@@ -5,7 +5,6 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
@@ -72,15 +71,20 @@ def _made_beside(folder: Path) -> Path:
 
 
 def _fill(folder: Path, chosen: Sequence[Vector], dtype: str) -> None:
+    entries = []
     for vector in chosen:
-        own = folder / vector.id
+        own, case, size = folder / vector.id, vector.case, {}
         own.mkdir(parents=True)
         files.write(own / INPUT, case_file(vector.given(dtype)))
-        if vector.case.kind != "initial":  # whose config says what is right
+        if case.kind != "initial":  # whose config says what is right
             limits = {f"low:{name}": a for name, a in vector.low.items()}
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
             arrays = {name: np.array(a, order="C") for name, a in (vector.expected | limits).items()}
             files.write(own / EXPECTED, save(arrays))
+            size = scales(vector.expected)
+        entry = {"id": case.id, "kind": case.kind, "config": case.config, "why": vector.why}
+        entry |= {"equations": list(vector.equations), "kills": list(vector.kills)}
+        entries.append({**entry, "tolerance": tolerance(case.kind, dtype), "scales": size})
     manifest = {
         "format": FORMAT,
         "kit": ortho_ref.__version__,
@@ -88,7 +92,7 @@ def _fill(folder: Path, chosen: Sequence[Vector], dtype: str) -> None:
         "platform": platform_now(),
         "written": now(),
         "dtype": dtype,
-        "cases": [_entry(v, dtype) for v in chosen],
+        "cases": entries,
     }
     files.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
@@ -114,17 +118,3 @@ def _take_its_place(part: Path, folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         raise
     files.sync_folder(folder)
-
-
-def _entry(vector: Vector, dtype: str) -> dict[str, Any]:
-    case = vector.case
-    return {
-        "id": case.id,
-        "kind": case.kind,
-        "config": case.config,
-        "why": vector.why,
-        "equations": list(vector.equations),
-        "kills": list(vector.kills),
-        "tolerance": tolerance(case.kind, dtype),
-        "scales": scales(vector.expected) if case.kind != "initial" else {},
-    }

@@ -7,8 +7,9 @@ less than its own rounding stands still, those on kinks, and those whose weights
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from ortho_ref.conformance.cases.case import HALF, Arrays, Vector, in_precision
+from ortho_ref.conformance.cases.case import HALF, Vector, in_precision
 from ortho_ref.conformance.compare import SHORT
 
 #: Kinds that have outputs which are no gradients; in half precision those that frameworks have in it.
@@ -19,36 +20,30 @@ IN_HALF = ("cell", "layer", "activation", "loss")
 def forward_of(chosen: Sequence[Vector], dtype: str) -> list[Vector]:
     """The cases that can be judged by their forward pass, with its outputs alone.  ValueError where there is none."""
     kept = [vector for vector in chosen if has_forward(vector, dtype)]
-    if dtype in HALF:
-        kept = [_rounded(vector, dtype) for vector in kept]
     if not kept:
         raise ValueError(f"no case that was chosen has a forward pass to judge in {dtype}")
-    return [_alone(vector) for vector in kept]
+    return [_alone(_rounded(vector, dtype) if dtype in HALF else vector) for vector in kept]
 
 
 def has_forward(vector: Vector, dtype: str) -> bool:
     """Whether a case can be judged by its forward pass in a precision."""
-    if dtype in HALF:
-        return vector.case.kind in IN_HALF and _fits_half(vector)
-    return vector.case.kind in KINDS
-
-
-def _alone(vector: Vector) -> Vector:
-    def own(arrays: Arrays) -> Arrays:
-        return {name: array for name, array in arrays.items() if not name.startswith("d_")}
-
-    outputs = {name: shape for name, shape in vector.case.outputs.items() if not name.startswith("d_")}
-    case = replace(vector.case, outputs=outputs)
-    return replace(vector, case=case, expected=own(vector.expected), low=own(vector.low), high=own(vector.high))
-
-
-def _fits_half(vector: Vector) -> bool:
     case = vector.case
+    if dtype not in HALF:
+        return case.kind in KINDS
+    if case.kind not in IN_HALF or case.config.get("kinks", False) or case.config.get("parametrized") is not None:
+        return False
     steps = max(case.inputs["x"].shape[:2]) if case.kind in ("cell", "layer") else 1
     drawn = vector.drawn or {"arrays": {}}
     scaled = any(own.get("power") for own in drawn["arrays"].values())  # beyond what float16 has
-    whole = not case.config.get("kinks", False) and case.config.get("parametrized") is None
-    return steps <= SHORT and whole and not scaled
+    return steps <= SHORT and not scaled
+
+
+def _alone(vector: Vector) -> Vector:
+    def own(named: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in named.items() if not name.startswith("d_")}
+
+    case = replace(vector.case, outputs=own(vector.case.outputs))
+    return replace(vector, case=case, expected=own(vector.expected), low=own(vector.low), high=own(vector.high))
 
 
 def _rounded(vector: Vector, dtype: str) -> Vector:

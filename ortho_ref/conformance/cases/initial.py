@@ -33,35 +33,26 @@ def judged(entry: Mapping[str, Any], given: np.ndarray, dtype: str) -> tuple[flo
 
     At most 1 and "" where they are right; entry: of the weight, from the config's "values".
     """
-    values, kind = given.astype(np.float64), entry["is"]
+    values, kind, exact = given.astype(np.float64), entry["is"], _EXACT[dtype]
     if kind == "constant":
-        off = float(np.abs(values - entry["value"]).max()) / max(abs(entry["value"]), 1.0) / _EXACT[dtype]
-        return off, _told(off, f"is {_range(values)}; expected {entry['value']:g}")
-    if kind == "orthogonal":
-        off = _defect(values, entry) / _EXACT[dtype]
-        word = f"is not orthogonal, by {off * _EXACT[dtype]:.1e}"
+        off = float(np.abs(values - entry["value"]).max()) / max(abs(entry["value"]), 1.0) / exact
+        word = f"is {_range(values)}; expected {entry['value']:g}"
+    elif kind == "orthogonal":
+        M = joined(values) if len(entry["shape"]) == 3 else values
+        off = float(np.abs(np.swapaxes(M.conj(), -1, -2) @ M - np.eye(M.shape[-1])).max()) / exact
+        word = f"is not orthogonal, by {off * exact:.1e}"
     elif kind == "uniform":
-        off, word = _uniform(values, entry["low"], entry["high"], _EXACT[dtype])
+        off, word = _uniform(values, entry["low"], entry["high"], exact)
     else:
         off, word = _normal(values, entry["mean"], entry["deviation"])
-    if off <= 1 and len(values) > 1 and (values[0] == values[1]).all():
+    if off <= 1 and kind != "constant" and len(values) > 1 and (values[0] == values[1]).all():
         return math.inf, "is the same in every draw"
-    return off, _told(off, word)
-
-
-def _told(off: float, word: str) -> str:
-    return word if off > 1 else ""
+    return off, word if off > 1 else ""
 
 
 def _range(values: np.ndarray) -> str:
     low, high = float(values.min()), float(values.max())
     return f"{low:g}" if low == high else f"{low:.4g} to {high:.4g}"
-
-
-def _defect(values: np.ndarray, entry: Mapping[str, Any]) -> float:
-    M = joined(values) if len(entry["shape"]) == 3 else values
-    gram = np.swapaxes(M.conj(), -1, -2) @ M
-    return float(np.abs(gram - np.eye(M.shape[-1])).max())
 
 
 def _uniform(values: np.ndarray, low: float, high: float, exact: float) -> tuple[float, str]:
@@ -79,13 +70,10 @@ def _normal(values: np.ndarray, mean: float, deviation: float) -> tuple[float, s
     z = (values - mean) / deviation
     first, second = _moments(values, mean, deviation, math.sqrt(2))
     fourth = abs(float((z**4).mean()) - 3) / math.sqrt(96 / z.size) / ERRORS
-    word = f"has mean {float(values.mean()):.4g}, deviation {float(values.std()):.4g}, kurtosis {_kurtosis(values):.3g}"
-    return max(first, second, fourth), f"{word}; expected normal, {mean:g}, {deviation:.4g}, 3"
-
-
-def _kurtosis(values: np.ndarray) -> float:
     centred = values - values.mean()
-    return float((centred**4).mean() / max(float((centred**2).mean()) ** 2, 1e-300))
+    kurtosis = float((centred**4).mean() / max(float((centred**2).mean()) ** 2, 1e-300))
+    word = f"has mean {float(values.mean()):.4g}, deviation {float(values.std()):.4g}, kurtosis {kurtosis:.3g}"
+    return max(first, second, fourth), f"{word}; expected normal, {mean:g}, {deviation:.4g}, 3"
 
 
 def _moments(values: np.ndarray, mean: float, deviation: float, spread: float) -> tuple[float, float]:

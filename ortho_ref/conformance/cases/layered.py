@@ -87,8 +87,7 @@ def first_state(cell: Cell, direction: Direction, inputs: Arrays, B: int, n: int
 
 def order_of(direction: Direction, keep: np.ndarray) -> list[int]:
     """The steps in the order in which they are run."""
-    steps = list(range(len(keep)))
-    return steps[::-1] if direction.reverse else steps
+    return list(range(len(keep)))[:: -1 if direction.reverse else 1]
 
 
 def forward(
@@ -138,8 +137,8 @@ def outputs(cell: Cell, config: Config, inputs: Arrays) -> Arrays:
     x = time_first(config, inputs["x"])
     T, B = x.shape[:2]
     n = next(a.shape[0] for name, a in inputs.items() if ".W" in name)
-    keep, zeroed = kept(config, inputs, T, B), config["padding"] == "lengths"
-    shown = keep[..., None] if zeroed else np.ones((T, B, 1), bool)
+    keep = kept(config, inputs, T, B)
+    shown = keep[..., None] if config["padding"] == "lengths" else np.ones((T, B, 1), bool)
     ways = list(directions(config))
     runs: dict[str, tuple[Arrays, Pass]] = {}
     last: dict[int, tuple[np.ndarray, ...]] = {}
@@ -158,19 +157,8 @@ def outputs(cell: Cell, config: Config, inputs: Arrays) -> Arrays:
     found: Arrays = {"y": time_first(config, y)}
     for i, name in enumerate(cell.states):
         found[f"{name}_T"] = np.stack([last[way.place][i] for way in ways])
-    return found | _gradients(cell, config, inputs, ways, runs, shown)
 
-
-def _gradients(
-    cell: Cell,
-    config: Config,
-    inputs: Arrays,
-    ways: list[Direction],
-    runs: dict[str, tuple[Arrays, Pass]],
-    shown: np.ndarray,
-) -> Arrays:
-    """From the last layer to the first."""
-    found: Arrays = {}
+    # from the last layer to the first
     d_first: dict[int, tuple[np.ndarray, ...]] = {}
     dy = time_first(config, inputs["dy"])
     for layer in reversed(range(config["layers"])):

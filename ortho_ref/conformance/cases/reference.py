@@ -108,14 +108,18 @@ def _layer(config: Config, inputs: Arrays) -> Arrays:
     given = under(f"{weight}.", inputs)
     n = inputs["dh_T"].shape[2]
     params = {name: a for name, a in given.items() if name not in CONSTANTS}
-    buffers: dict[str, Any] = {name: given[name] for name in CONSTANTS if name in given}
-    buffers["U"] = np.eye(n, dtype=inputs["h0"].dtype)
-    if isinstance(p, ScaledCayley):
-        buffers["D"] = signs(n, p.negative_ones, inputs["x"].dtype)
-    buffers = p.rebuild(params, buffers)
+    buffers = p.rebuild(params, _buffers(p, np.eye(n, dtype=inputs["h0"].dtype), given))
     rest = {name: a for name, a in inputs.items() if not name.startswith(f"{weight}.")}
     found = layer_outputs(cell_of(config), config, rest | {weight: of_map(buffers["U"])})
     return found | _named(f"d_{weight}.", p.pullback(params, buffers, to_map(found.pop(f"d_{weight}"))))
+
+
+def _buffers(p: Parametrization, U: np.ndarray, given: Arrays) -> dict[str, Any]:
+    """What a map has beside its parameters: a U of the right shape, the constants given, the signs of D."""
+    buffers: dict[str, Any] = {"U": U} | {name: given[name] for name in CONSTANTS if name in given}
+    if isinstance(p, ScaledCayley | NeumannCayley):
+        buffers["D"] = signs(len(U), p.negative_ones, U.dtype)
+    return buffers
 
 
 def of_map(U: np.ndarray) -> np.ndarray:
@@ -130,9 +134,7 @@ def to_map(dU: np.ndarray) -> np.ndarray:
 
 def _parametrization(config: Config, inputs: Arrays) -> Arrays:
     p, params, dU = parametrization_of(config), under("params.", inputs), inputs["dU"]
-    buffers: dict[str, Any] = {"U": dU} | {name: inputs[name] for name in CONSTANTS if name in inputs}
-    if isinstance(p, ScaledCayley | NeumannCayley):
-        buffers["D"] = signs(len(dU), p.negative_ones, dU.dtype)
+    buffers = _buffers(p, dU, inputs)
     if isinstance(p, NeumannCayley):  # an update by 0 builds U from A and A_tilde as they are
         p = replace(p, reset_every=None)
         buffers |= {"A_tilde": inputs["A_tilde"], "step": 0, "forced_resets": 0}
@@ -148,10 +150,7 @@ def _update(config: Config, inputs: Arrays) -> Arrays:
     p, optimizer = parametrization_of(config), optimizer_of(config["optimizer"])
     name = "X" if isinstance(p, GeodesicUnitary) else "A"
     params = {name: inputs[f"{name}0"]}
-    buffers: dict[str, Any] = {"U": params[name], "step": 0, "forced_resets": 0}
-    if not isinstance(p, GeodesicUnitary):
-        buffers["D"] = signs(len(params[name]), config["negative_ones"], params[name].dtype)
-    buffers = p.rebuild(params, buffers)
+    buffers = p.rebuild(params, _buffers(p, params[name], inputs) | {"step": 0, "forced_resets": 0})
     history = []
     for dU in inputs["dU"]:
         gradient = p.pullback(params, buffers, dU)[name]

@@ -57,35 +57,18 @@ def diagnose(
     run, the implementation, is asked again where nothing else is found.
     """
     with np.errstate(all="ignore"):
-        failures = {}
+        families: dict[tuple[str, str], list[Failure]] = {}
         for vector, result in zip(chosen, results, strict=True):
-            failure = Failure(vector, given[vector.id], dtype, MISTAKES) if result.status == FAILED else None
-            if failure is not None and failure.wrong:
-                failures[vector.id] = failure
-        diagnoses = _diagnoses(list(failures.values()), Asker(run, dtype))
-        told = [(result, diagnoses.get(result.id, Told())) for result in results]
-        return [replace(result, mistakes=own.mistakes, diagnosis=own.diagnosis) for result, own in told]
-
-
-def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
-    """Case -> its `mistakes` and `diagnosis`."""
-    families = _by_subject(failures)
-    found = {id: own for family in families for id, own in _explanations(family).items()}
-    counts = _counts(found.values())
-    found = {id: sorted(own, key=lambda c: -counts[_names(c)]) for id, own in found.items()}
-    told: dict[str, Told] = {}
-    for family in families:
-        asker.family()
-        told |= _told(family, found, asker)
-    return told
-
-
-def _by_subject(failures: Iterable[Failure]) -> list[list[Failure]]:
-    families: dict[tuple[str, str], list[Failure]] = {}
-    for failure in failures:
-        case = failure.vector.case
-        families.setdefault((case.kind, subject(case)), []).append(failure)
-    return list(families.values())
+            if result.status == FAILED and (failure := Failure(vector, given[vector.id], dtype, MISTAKES)).wrong:
+                families.setdefault((vector.case.kind, subject(vector.case)), []).append(failure)
+        found = {id: own for family in families.values() for id, own in _explanations(family).items()}
+        counts = _counts(found.values())
+        found = {id: sorted(own, key=lambda c: -counts[_names(c)]) for id, own in found.items()}
+        told: dict[str, Told] = {}
+        for family in families.values():
+            told |= _told(family, found, Asker(run, dtype))
+        whole = [(result, told.get(result.id, Told())) for result in results]
+        return [replace(result, mistakes=own.mistakes, diagnosis=own.diagnosis) for result, own in whole]
 
 
 def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:

@@ -3,7 +3,7 @@
 The first two updates, or the first step of the first sequence; other kinds have no beginning.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -16,8 +16,8 @@ from ortho_ref.conformance.mistakes.mistake import Mistake, made
 
 Combination: TypeAlias = tuple[Mistake, ...]  # one, or several: the first around the next
 
-#: Outputs of which entry 0 is what was given, not computed; by kind.
-_FIRST = {"cell": ("h", "c")}
+#: Outputs of a cell, of which entry 0 is what was given, not computed.
+_STATES = ("h", "c")
 #: How far outputs of the beginning may be from the beginning of the outputs.
 _SAME = 1e-12
 
@@ -44,34 +44,26 @@ class Beginning:
         """Whether what was given can be of these mistakes, as far as the beginning tells."""
         if self._matcher is None or not all(self._tells(mistake) for mistake in combination):
             return True
-        outputs = self._outputs(combination)
+        outputs = tried_parts(combination, self._vector)
         return outputs is None or self._matcher.matches(outputs)
-
-    def _outputs(self, combination: Combination) -> Arrays | None:
-        outputs = tried(combination, self._vector)
-        return None if outputs is None else parted(outputs, self._vector.case)
 
     def _tells(self, mistake: Mistake) -> bool:
         """Whether its outputs begin as those of the beginning alone do."""
         if self._kind != "cell":
             return True
         if mistake.name not in self._begins:
-            whole, alone = self._whole((mistake,)), self._outputs((mistake,))
-            same = whole is not None and alone is not None
-            if whole is not None and alone is not None:
-                same = all(n in alone and _same(alone[n], a) for n, a in self._first(whole).items())
-            self._begins[mistake.name] = same
+            whole, alone = self._whole((mistake,)), tried_parts((mistake,), self._vector)
+            self._begins[mistake.name] = (whole is not None and alone is not None) and all(
+                n in alone and alone[n].shape == a.shape and np.allclose(alone[n], a, rtol=_SAME, atol=_SAME)
+                for n, a in self._first(whole).items()
+            )
         return self._begins[mistake.name]
 
     def _first(self, arrays: Arrays) -> Arrays:
         """Of outputs those that the beginning has, as far as it goes."""
         if self._kind == "cell":
-            return {name: arrays[name][:1, :1] for name in ("h", "c") if name in arrays}
+            return {name: arrays[name][:1, :1] for name in _STATES if name in arrays}
         return {name: array[:2] for name, array in arrays.items()}
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and np.allclose(a, b, rtol=_SAME, atol=_SAME)
 
 
 def _two_updates(case: Case) -> Case:
@@ -89,15 +81,13 @@ _BEGINNING: dict[str, Callable[[Case], Case]] = {
 
 def parted(outputs: Arrays, case: Case) -> Arrays:
     """Outputs with h[0] and c[0] apart from what is computed."""
-
-    def parts() -> Iterator[tuple[str, np.ndarray]]:
-        for name, array in outputs.items():
-            if name in _FIRST.get(case.kind, ()) and array.ndim and len(array) > 1:
-                yield from ((name, array[1:]), (f"{name}[0]", array[0]))
-            else:
-                yield name, array
-
-    return dict(parts())
+    found: Arrays = {}
+    for name, array in outputs.items():
+        if case.kind == "cell" and name in _STATES and array.ndim and len(array) > 1:
+            found |= {name: array[1:], f"{name}[0]": array[0]}
+        else:
+            found[name] = array
+    return found
 
 
 def tried(combination: Combination, vector: Vector) -> Arrays | None:
@@ -106,3 +96,9 @@ def tried(combination: Combination, vector: Vector) -> Arrays | None:
         return made(combination, vector)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, np.linalg.LinAlgError):
         return None
+
+
+def tried_parts(combination: Combination, vector: Vector) -> Arrays | None:
+    """The same, `parted`."""
+    outputs = tried(combination, vector)
+    return None if outputs is None else parted(outputs, vector.case)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
 from ortho_ref.conformance.compare import Matcher, fits
-from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried
+from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried_parts
 from ortho_ref.conformance.diagnosis.seen import is_seen
 from ortho_ref.conformance.mistakes.mistake import Mistake
 
@@ -36,9 +36,8 @@ class Failure:
         self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
         self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
-        assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
-        case = vector.whole.case if isinstance(vector, Departed) else vector.case
-        self._assumed, self._whole = assumed, case
+        self._assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
+        self._whole = vector.whole.case if isinstance(vector, Departed) else vector.case
         self.applicable: list[Mistake] = []  # those that apply
         self.add(mistakes)
         self._made: dict[tuple[str, ...], Arrays | None] = {}
@@ -96,8 +95,7 @@ class Failure:
         key = tuple(mistake.name for mistake in combination)
         if key in self._made:
             return self._made[key]
-        outputs = tried(combination, self.vector)
-        found = None if outputs is None else parted(outputs, self.vector.case)
+        found = tried_parts(combination, self.vector)
         if len(key) == 1:
             self._made[key] = found
         return found
@@ -115,23 +113,20 @@ class Failure:
             outputs = self.outputs(combination)
             if outputs is not None and self._matcher.matches(outputs):
                 return True
-        if not isinstance(self.vector, Departed):
-            return False
-        within = tried((*self.vector.assumed, *combination), self.vector.whole)
-        return within is not None and self._matcher.matches(parted(within, self.vector.case))
+        return isinstance(self.vector, Departed) and self._departs((*self.vector.assumed, *combination), self.vector)
+
+    def _departs(self, combination: Combination, vector: Departed) -> bool:
+        """Whether the outputs are those of these departures from the answer that the kit ships."""
+        outputs = tried_parts(combination, vector.whole)
+        return outputs is not None and self._matcher.matches(outputs)
 
     def without(self) -> Combination:
         """Assumed departures that the outputs do not have; () where it is not that."""
         if not isinstance(self.vector, Departed):
             return ()
-        every = self.vector.assumed
-        for count in range(1, len(every) + 1):
-            for missing in combinations(every, count):
-                own = tuple(mistake for mistake in every if mistake not in missing)
-                outputs = tried(own, self.vector.whole)
-                if outputs is not None and self._matcher.matches(parted(outputs, self.vector.case)):
-                    return missing
-        return ()
+        vector, every = self.vector, self.vector.assumed
+        ways = (missing for count in range(1, len(every) + 1) for missing in combinations(every, count))
+        return next((own for own in ways if self._departs(tuple(m for m in every if m not in own), vector)), ())
 
     def partly(self, ways: Iterable[Combination]) -> list[Partly]:
         """The mistakes that fit best, where none fits every output: those that leave the fewest.
@@ -139,21 +134,16 @@ class Failure:
         All wrong outputs of the forward pass are theirs, where there are any; of the rest they have more wrong ones
         than they leave, or the forward pass is wrong.
         """
-        best: list[Partly] = []
+        found = []
         for combination in ways:
-            if not all(mistake in self.applicable for mistake in combination):
+            own = all(mistake in self.applicable for mistake in combination)
+            if not own or (outputs := self.outputs(combination)) is None:
                 continue
-            outputs = self.outputs(combination)
-            if outputs is None:
-                continue
-            but = self._matcher.unmatched(outputs)
-            if not but or not self._most(frozenset(but)):  # all of them: then it had too little evidence
-                continue
-            if not best or len(but) < len(best[0].but):
-                best = []
-            if not best or len(but) == len(best[0].but):
-                best.append(Partly(combination, tuple(but), outputs))
-        return best
+            but = tuple(self._matcher.unmatched(outputs))
+            if but and self._most(frozenset(but)):  # none is left: then it had too little evidence
+                found.append(Partly(combination, but, outputs))
+        fewest = min((len(one.but) for one in found), default=0)
+        return [one for one in found if len(one.but) == fewest]
 
     def _most(self, but: frozenset[str]) -> bool:
         """Whether what is left over is little enough for a name."""

@@ -7,9 +7,7 @@ At most `CALLS` times for the cases of one cell, map, optimizer or whatever it i
 that a report does not depend on how busy the machine is.  Whatever the implementation raises is no answer.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,26 +28,18 @@ _NOTHING = 1e-13
 
 
 class Asker:
-    """An implementation that can be asked again, with inputs of a dtype; of None nothing comes."""
+    """An implementation that can be asked again about one family of cases, with inputs of a dtype."""
 
     def __init__(self, run: Run | None, dtype: str) -> None:
         self._run, self._dtype = run, dtype
-        self._left = CALLS
-
-    def family(self) -> None:
-        """From here on cases of another family are asked about."""
-        self._left = CALLS
-
-    @property
-    def left(self) -> int:
-        """Questions that can still be asked."""
-        return 0 if self._run is None else self._left
+        #: Questions that can still be asked.
+        self.left = 0 if run is None else CALLS
 
     def __call__(self, vector: Vector) -> Arrays | None:
         """What it gives for a case, of that what can be compared; None for no answer."""
-        if self.left <= 0 or self._run is None:
+        if self._run is None or self.left <= 0:
             return None
-        self._left -= 1
+        self.left -= 1
         try:
             outputs = ask(self._run, vector.given(self._dtype))
         except KeyboardInterrupt:  # the user's
@@ -93,22 +83,15 @@ def localised(failure: Failure, asker: Asker) -> str:
     trial = _Trial(failure.vector, failure.given, asker, failure.dtype)
     if not trial.wrong:
         return ""
-    found = _Found([], [])
     for switch in switches.first(failure.vector.case):
-        trial.sort(switch, found)
-    for switch in switches.then(failure.vector.case, found.right):
-        trial.sort(switch, found)
-    if not found.right:
+        trial.sort(switch)
+    for switch in switches.then(failure.vector.case, trial.right_with):
+        trial.sort(switch)
+    if trial.right_with:
+        trial.confirm()
+    else:
         trial.ask_rest()
-    trial.confirm(found)
-    return _told(trial, found) if trial.heard and (found.right or found.wrong) else ""
-
-
-class _Found(NamedTuple):
-    """The switches with which it is right, and those with which it is wrong."""
-
-    right: list[Switch]
-    wrong: list[Switch]
+    return trial.told() if trial.heard else ""
 
 
 class _Trial:
@@ -124,6 +107,8 @@ class _Trial:
         #: What is wrong of the forward pass, and of what is judged.
         self.forward = {name for name in off if not name.startswith("d_")} - {"h[0]", "c[0]"}
         self.wrong = self.forward or off
+        #: The switches with which it is right, and those with which it is wrong.
+        self.right_with, self.wrong_with = list[Switch](), list[Switch]()
         #: Whether an answer was another one than before: who gives stored outputs has not been asked anything.
         self.heard = False
         #: What the first wrong answer looks like of which that can be said, where nothing could of the case itself.
@@ -137,14 +122,14 @@ class _Trial:
         parts = replace(vector, expected=parted(vector.expected, vector.case))
         return {name for name, c in compare(parts, given, self._dtype).items() if not c.passed}
 
-    def sort(self, switch: Switch, found: _Found) -> None:
+    def sort(self, switch: Switch) -> None:
         """Ask, and put the switch where it belongs; nowhere without an answer."""
         if self.forward and set(switch.own) & {"dh", "dh_T"}:
             return
         if self._asker.left > _FOR_OTHERS:
             right = self._is_right(switch.change(self._vector.case), switch)
             if right is not None:
-                (found.right if right else found.wrong).append(switch)
+                (self.right_with if right else self.wrong_with).append(switch)
 
     def ask_rest(self) -> None:
         """Ask with all turned off but phi: what is wrong then is there."""
@@ -152,19 +137,17 @@ class _Trial:
         if rest is not None and self._is_right(rest.change(self._vector.case), rest) is False:
             self.left = rest
 
-    def confirm(self, found: _Found) -> None:
+    def confirm(self) -> None:
         """Leave of the switches that make it right those out that would be told, and do not for other values."""
-        if not found.right:
-            return
         if self._is_right(self._others) is not False:
-            found.right.clear()
+            self.right_with.clear()
         confirmed: list[Switch] = []
-        while open_ones := [switch for switch in self.finest(found.right)[:_SHOWN] if switch not in confirmed]:
+        while open_ones := [switch for switch in self._finest()[:_SHOWN] if switch not in confirmed]:
             for switch in open_ones:
                 if self._is_right(switch.change(self._others), switch):
                     confirmed.append(switch)
                 else:
-                    found.right.remove(switch)
+                    self.right_with.remove(switch)
 
     def _is_right(self, case: Case, switch: Switch | None = None) -> bool | None:
         """Whether what is wrong is right in another form of the case; None without an answer."""
@@ -193,9 +176,9 @@ class _Trial:
             self.seen = next((f"with {switch.name}, {n} is {h}" for n, h in hints if h and seen.is_whole(h)), "")
         return not off
 
-    def look(self, switch: Switch, wrong: Sequence[Switch]) -> str:
+    def _look(self, switch: Switch) -> str:
         """Where to look; a gate that does not matter with what it multiplies off may be what is wrong."""
-        told = switches.look(switch, wrong, bool(self.forward))
+        told = switches.look(switch, self.wrong_with, bool(self.forward))
         idle = self._idle.get(switch.name, set())
         gates = switches.gates_in(self._vector.case, idle.difference(switch.own)) if len(switch.own) == 1 else []
         return f"{told} and at how {' and '.join(gates)} is computed" if gates else told
@@ -210,8 +193,9 @@ class _Trial:
         before, now = (float(np.abs(v.expected.get(name, np.zeros(1))).max(initial=0)) for v in (self._vector, changed))
         return now <= _NOTHING * before
 
-    def finest(self, right: Sequence[Switch]) -> list[Switch]:
-        """Those that take least away, not what another takes in part; first those that set one thing alone."""
+    def _finest(self) -> list[Switch]:
+        """Of those with which it is right those that take least away, first those that set one thing alone."""
+        right = self.right_with
         takes = {s.name: {*s.own, *self._idle.get(s.name, ())} for s in right}
 
         def less(t: Switch, s: Switch) -> bool:
@@ -223,19 +207,19 @@ class _Trial:
         finest = [s for s in right if not any(less(t, s) for t in right)]
         return sorted(finest, key=lambda switch: len(set(switch.own)) != 1)
 
-
-def _told(trial: _Trial, found: _Found) -> str:
-    """The sentence."""
-    finest = trial.finest(found.right)
-    what = "the forward pass is right" if trial.forward else "it is right"
-    if not finest:
-        if not found.wrong:
-            return ""
-        end = f"; {trial.seen}" if trial.seen else ""
-        rest = f": look at {trial.left.look}" if trial.left else ""
-        every = [s.name for s in ([*found.wrong[: _FEW - 1], trial.left] if trial.left else found.wrong[:_FEW])]
-        return f"asked again, it is as wrong with {', with '.join(every)}{rest}{end}"
-    begun = ", and wrong in the first step already" if any(s.name == switches.ONE_STEP for s in found.wrong) else ""
-    names = " or with ".join(switch.name for switch in finest[:_SHOWN])
-    looks = dict.fromkeys(trial.look(switch, found.wrong) for switch in finest[:_SHOWN])
-    return f"asked again, {what} with {names}{begun}: look at {' and at '.join(looks)}"
+    def told(self) -> str:
+        """What comes of it, in one line."""
+        finest = self._finest()[:_SHOWN]
+        if not finest:
+            if not self.wrong_with:
+                return ""
+            end = f"; {self.seen}" if self.seen else ""
+            rest = f": look at {self.left.look}" if self.left else ""
+            wrong = [*self.wrong_with[: _FEW - 1], self.left] if self.left else self.wrong_with[:_FEW]
+            return f"asked again, it is as wrong with {', with '.join(s.name for s in wrong)}{rest}{end}"
+        what = "the forward pass is right" if self.forward else "it is right"
+        begun = any(s.name == switches.ONE_STEP for s in self.wrong_with)
+        names = " or with ".join(switch.name for switch in finest)
+        names += ", and wrong in the first step already" if begun else ""
+        looks = dict.fromkeys(map(self._look, finest))
+        return f"asked again, {what} with {names}: look at {' and at '.join(looks)}"

@@ -27,16 +27,13 @@ def explaining(failures: Sequence[Failure]) -> dict[str, list[Combination]]:
     searched = [f for f in failures if f.given and not f.degenerate]
     found: list[Combination] = []
     tries = 0
-    for failure in sorted(searched, key=_size)[:_TRIED]:
+    by_size = sorted(searched, key=lambda f: sum(array.size for array in f.vector.case.inputs.values()))
+    for failure in by_size[:_TRIED]:
         if tries < _MANY and not any(failure.explained_by(pair) for pair in found):
             pairs = candidates(failure)
             tries += len(pairs)
             found += [pair for pair in pairs if failure.explained_by(pair)]
     return {failure.id: [pair for pair in found if failure.explained_by(pair)] for failure in failures}
-
-
-def _size(failure: Failure) -> int:
-    return sum(array.size for array in failure.vector.case.inputs.values())
 
 
 def candidates(failure: Failure) -> list[Combination]:

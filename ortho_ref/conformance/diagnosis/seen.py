@@ -52,12 +52,11 @@ def right_and_wrong(vector: Vector, given: Arrays, dtype: str, rounding: bool | 
         parts = [f"forward right; {only}{shortened(wrong, compared)} wrong"]
     if by_differences(vector, given, dtype):
         return f"{parts[0]}; every gradient is off by little, as by differences"
-    hints: dict[str, list[str]] = {}
+    found, hints = {name: hint_of(name, vector, given, dtype) for name in wrong}, dict[str, list[str]]()
     for name in forward_wrong or wrong:
-        if hint := hint_of(name, vector, given, dtype):
-            hints.setdefault(hint, []).append(name)
-    skewed = any(hint_of(name, vector, given, dtype).startswith("not skew") for name in wrong)
-    if dtype == "float64" and not skewed:
+        if found[name]:
+            hints.setdefault(found[name], []).append(name)
+    if dtype == "float64" and not any(hint.startswith("not skew") for hint in found.values()):
         parts += _small(vector, given, {name: compared[name] for name in wrong}, rounding)
     parts += [f"{shortened(names, compared)}: {hint}" for hint, names in list(hints.items())[:_SHOWN]]
     if first := _first(vector, given, dtype):
@@ -112,14 +111,15 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         return f"{factor:.6g} times what is expected"
     if theirs.size == 1 and ours.size == 1:  # a number has a factor whatever is wrong with it
         return f"{theirs.item():.10g}, expected {ours.item():.10g}"
-    return _as_a_whole(name, vector, ours, theirs, equal) or _of_parts(name, vector, ours, theirs, equal, dtype)
+    begin = int(name in ("h", "c") and vector.case.kind == "cell")  # so many entries are given, not computed
+    hint = _as_a_whole(name, begin, ours, theirs, equal)
+    return hint or _of_parts(name, vector, begin, ours, theirs, equal, dtype)
 
 
-def _as_a_whole(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
+def _as_a_whole(name: str, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
     """What every entry is."""
     if not theirs.any():
         return "all zeros"
-    begin = _given(name, vector)
     if begin and equal(only(theirs, ours, 0)):
         return f"right but for {name}[0], which is the {name}0 that was given"
     more = float((theirs - ours).mean())
@@ -133,7 +133,9 @@ def _as_a_whole(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray,
     return hint or _in_another_order(ours, theirs, equal)
 
 
-def _of_parts(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, equal: Equal, dtype: str) -> str:
+def _of_parts(
+    name: str, vector: Vector, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal, dtype: str
+) -> str:
     """What some entries are, or which are right."""
     limit = tolerance("update", dtype)
     unskewed = (name == "A" or name.endswith(".A")) and _skew(ours, 0.0) and not _skew(theirs, limit)
@@ -142,17 +144,12 @@ def _of_parts(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray, e
     if hint := _of_another(name, vector, theirs, dtype):
         return hint
     good = [equal(only(ours, theirs, i)) for i in range(len(ours))]
-    hint = _clipped(ours, theirs, _given(name, vector), good, equal)
+    hint = _clipped(ours, theirs, begin, good, equal)
     if not hint and (name == "d_x" or name in _BY_STEP):
         hint = _by_step(name, vector.case.kind, ours, good)
     if unskewed:
         return f"not skew{hint and ', '}{hint}"
     return hint or _in_part(ours, theirs, int(_steps(name)), equal)
-
-
-def _given(name: str, vector: Vector) -> int:
-    """How many entries of an output are given, not computed."""
-    return int(name in ("h", "c") and vector.case.kind == "cell")
 
 
 def _steps(name: str) -> bool:
@@ -162,9 +159,8 @@ def _steps(name: str) -> bool:
 
 def is_seen(vector: Vector, given: Arrays, dtype: str) -> bool:
     """Whether every wrong output is another one in full that is expected, or has a factor."""
-    wrong = [name for name, c in compare(vector, given, dtype).items() if not c.passed]
-    hints = [hint_of(name, vector, given, dtype) for name in wrong]
-    return all(hint and is_whole(hint) for hint in hints)
+    wrong = (name for name, c in compare(vector, given, dtype).items() if not c.passed)
+    return all((hint := hint_of(name, vector, given, dtype)) and is_whole(hint) for name in wrong)
 
 
 def is_whole(hint: str) -> bool:

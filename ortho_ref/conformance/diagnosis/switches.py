@@ -4,7 +4,7 @@ Zeros in place of a weight take away what it multiplies; with one step or one se
 mix up; a gate that is 1 or 1/2 whatever its input is takes away how it is computed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from ortho_ref.conformance.cases.case import Arrays, Case
 #: A gate's bias at which its sigmoid is 1 to the last bit, at -40 it is 0; and one at which phi is off its kink.
 _OPEN, _ON = 40.0, 20.0
 ONE_STEP, _ONE_SEQUENCE = "one step (T = 1)", "one sequence (B = 1)"
+_CROSSES = "what goes from one sequence"
 _AT_HALF, _OPENED = "1/2", "open"
 _GROUPS = tuple(f"every {letter} = 0" for letter in "UWb")
 _STATES = ("h0", "c0")
@@ -48,12 +49,31 @@ def _off(name: str, look: str, names: Iterable[str]) -> list[Switch]:
     return [Switch(name, look, _nothing(own), own)] if own else []
 
 
+#: Options of a config, what each is where it does nothing, and what it then takes away.
+_IDLE = {
+    "negative_ones": (0, "what multiplies D"),
+    "reset_every": (1, "the series, between the resets"),
+    "rebase_every": (1, "A, between the moves of the base"),
+}
+
+
+def _idle(case: Case, *options: str) -> list[Switch]:
+    """These options where they do nothing, of those that do something in the case."""
+    rows = [(option, *_IDLE[option]) for option in options]
+    return [_options(f"{o} = {idle}", look, **{o: idle}) for o, idle, look in rows if case.config.get(o, idle) != idle]
+
+
 def _options(name: str, look: str, **changes: object) -> Switch:
     return Switch(name, look, lambda case: replace(case, config={**case.config, **changes}))
 
 
-def _times(factor: float, names: tuple[str, ...]) -> Callable[[Case], Case]:
+def _times(factor: float, *names: str) -> Callable[[Case], Case]:
     return partial(_fed, lambda case: {n: case.inputs[n] * factor for n in names})
+
+
+def _first_along(case: Case, axes: Mapping[str, int]) -> Arrays:
+    """The first entry of inputs along an axis of each, of those that there are."""
+    return {name: case.inputs[name].take([0], axis) for name, axis in axes.items() if name in case.inputs}
 
 
 def _some(case: Case, letter: str) -> list[str]:
@@ -85,11 +105,8 @@ def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
         return _nothing_of(case, several=False)
     if case.kind not in ("cell", "layer"):
         return []
-    switches: list[Switch] = []
-    for switch in right:
-        shorts = dict.fromkeys(map(_short, switch.own))
-        if len(shorts) > 1 and switch.name in _GROUPS:
-            switches += [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
+    shorts = dict.fromkeys(_short(name) for switch in right if switch.name in _GROUPS for name in switch.own)
+    switches = [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
     gates = _gates(case)
     if any(switch.at for switch in right) and len(gates) > 1:
         switches += [one for gate in gates for one in _gate(case, (gate,))]
@@ -183,18 +200,15 @@ def _gate(case: Case, gates: tuple[str, ...]) -> list[Switch]:
     return found
 
 
-def _one_step(case: Case) -> Arrays:
-    return {name: case.inputs[name][:1] for name in ("x", "dh")}
-
-
-def _one_sequence(case: Case) -> Arrays:
-    early = {name: case.inputs[name][:, :1] for name in ("x", "dh")}
-    return early | {name: case.inputs[name][:1] for name in ("h0", "c0", "dh_T", "dc_T") if name in case.inputs}
+#: The axes of a cell's inputs that are of steps, and of sequences.
+_STEPS = dict.fromkeys(("x", "dh"), 0)
+_SEQUENCES = dict.fromkeys(("x", "dh"), 1) | dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 0)
+_one_step, _one_sequence = (partial(_fed, partial(_first_along, axes=axes)) for axes in (_STEPS, _SEQUENCES))
 
 
 def shortest(case: Case) -> Case:
     """A cell's case of one step of one sequence."""
-    return _fed(_one_sequence, _fed(_one_step, case))
+    return _one_sequence(_one_step(case))
 
 
 def _units_on(case: Case) -> Switch:
@@ -210,13 +224,8 @@ def _units_on(case: Case) -> Switch:
 
 def _cell(case: Case) -> list[Switch]:
     switches = [
-        Switch(ONE_STEP, "what is carried from step to step", partial(_fed, _one_step), summed="the steps"),
-        Switch(
-            _ONE_SEQUENCE,
-            "what goes from one sequence of the batch to another",
-            partial(_fed, _one_sequence),
-            summed="the batch",
-        ),
+        Switch(ONE_STEP, "what is carried from step to step", _one_step, summed="the steps"),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} of the batch to another", _one_sequence, summed="the batch"),
     ]
     switches += _recurrent(case)
     if case.config.get("activation") in ("relu", "modrelu"):
@@ -229,10 +238,10 @@ def _recurrent(case: Case) -> list[Switch]:
     """What a cell has, and a layer around it."""
     states = [name for name in _STATES if name in case.inputs]
     switches = _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
-    for letter, look in (("U", "what multiplies U"), ("W", "what multiplies W"), ("b", "where b is added")):
+    for letter in "UWb":
         names = _some(case, letter)
         label = f"every {letter} = 0" if len(set(map(_short, names))) > 1 else f"{letter} = 0"
-        switches += _off(label, look, names)
+        switches += _off(label, _where(letter), names)
     gates = _gates(case)
     return switches + (_gate(case, gates) if gates else [])
 
@@ -240,8 +249,7 @@ def _recurrent(case: Case) -> list[Switch]:
 def rest(case: Case) -> Switch | None:
     """All off but phi of its bias, with gates open; of a loss one entry; None where there is no such thing."""
     if case.kind == "loss":
-        one = partial(_fed, lambda case: {name: a[:1, :1] for name, a in case.inputs.items()})
-        return Switch("one entry (T = B = 1)", "the loss of one entry", one)
+        return Switch("one entry (T = B = 1)", "the loss of one entry", lambda case: _one_of(_one_of(case, 0), 1))
     biases = candidate(case) if case.kind in ("cell", "layer") else ()
     if not biases:
         return None
@@ -259,38 +267,30 @@ def rest(case: Case) -> Switch | None:
 # Layers
 
 
-def _along(case: Case, names: Iterable[str], axis: int) -> Arrays:
-    """The first entry along an axis, of those inputs that there are."""
-    return {name: case.inputs[name].take([0], axis) for name in names if name in case.inputs}
-
-
 def _layer(case: Case) -> list[Switch]:
     time = int(case.config["batch_first"])
-    by_step, states = ("x", "dy", "mask", "resets"), ("h0", "c0", "dh_T", "dc_T")
+    by_step = dict.fromkeys(("x", "dy", "mask", "resets"), time) | {"dropout": 1}
+    by_sequence = dict.fromkeys(("x", "dy", "mask", "resets"), 1 - time) | {"dropout": 2, "lengths": 0}
+    by_sequence |= dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 1)
 
     def one_step(case: Case) -> Arrays:
         ended = {n: np.ones_like(a) for n, a in case.inputs.items() if n == "lengths"}
-        return _along(case, by_step, time) | _along(case, ["dropout"], 1) | ended
-
-    def one_sequence(case: Case) -> Arrays:
-        alone = _along(case, by_step, 1 - time) | _along(case, states, 1) | _along(case, ["lengths"], 0)
-        return alone | _along(case, ["dropout"], 2)
+        return _first_along(case, by_step) | ended
 
     def unpadded(case: Case) -> Arrays:
         every = {"lengths": case.inputs["x"].shape[time], "mask": True, "resets": False}
         return {n: np.full_like(case.inputs[n], value) for n, value in every.items() if n in case.inputs}
 
-    whole = Switch("nothing padded", "the padding", partial(_fed, unpadded))
+    whole = "nothing padded", "the padding"
     if case.config["padding"] == "resets":
-        whole = Switch("one sequence a row", "where a sequence begins", partial(_fed, unpadded))
+        whole = "one sequence a row", "where a sequence begins"
+    one_sequence = partial(_fed, partial(_first_along, axes=by_sequence))
     switches = [
-        whole,
+        Switch(*whole, partial(_fed, unpadded)),
         Switch("one direction alone", "the other direction", _one_direction),
         Switch("the first layer alone", "what goes from layer to layer", _first_layer),
         Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
-        Switch(
-            _ONE_SEQUENCE, "what goes from one sequence to another", partial(_fed, one_sequence), summed="the batch"
-        ),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", one_sequence, summed="the batch"),
     ]
     return switches + _recurrent(case)
 
@@ -316,16 +316,13 @@ def _first_layer(case: Case) -> Case:
 
 
 def _map(case: Case) -> list[Switch]:
-    switches: list[Switch] = []
-    if case.config.get("negative_ones"):
-        switches.append(_options("negative_ones = 0", "what multiplies D", negative_ones=0))
-    switches += _nothing_of(case, several=True)
+    switches = _idle(case, "negative_ones") + _nothing_of(case, several=True)
     every = tuple(name for name in case.inputs if name.startswith("params."))
     names = ", ".join(map(_short, every))
     if "A_tilde" not in case.inputs:
-        small = _times(1e-3, every)
-        switches.append(Switch(f"{names} / 1000", f"what grows with {names}: a series cut short, a power", small))
-        switches.append(Switch(f"{names} times 1000", f"a constant added beside {names}", _times(1e3, every)))
+        grows = f"what grows with {names}: a series cut short, a power"
+        switches.append(Switch(f"{names} / 1000", grows, _times(1e-3, *every)))
+        switches.append(Switch(f"{names} times 1000", f"a constant added beside {names}", _times(1e3, *every)))
     return switches
 
 
@@ -337,24 +334,15 @@ def _nothing_of(case: Case, several: bool) -> list[Switch]:
 
 
 def _update(case: Case) -> list[Switch]:
-    switches = [
-        Switch(
-            "the first update alone",
-            "what is carried from update to update, and what is done at some updates only",
-            partial(_fed, lambda case: {"dU": case.inputs["dU"][:1]}),
-        )
+    carried = "what is carried from update to update, and what is done at some updates only"
+    return [
+        Switch("the first update alone", carried, partial(_fed, partial(_first_along, axes={"dU": 0}))),
+        *_idle(case, "negative_ones"),
+        *(_off("A0 = 0", "what multiplies A", ["A0"]) if "A0" in case.inputs else []),
+        *_idle(case, "reset_every", "rebase_every"),
+        *_of_optimizer(case),
+        Switch("dU / 1000", "what is of second order in an update", _times(1e-3, "dU")),
     ]
-    if case.config.get("negative_ones"):
-        switches.append(_options("negative_ones = 0", "what multiplies D", negative_ones=0))
-    if "A0" in case.inputs:
-        switches += _off("A0 = 0", "what multiplies A", ["A0"])
-    if case.config.get("reset_every", 1) != 1:
-        switches.append(_options("reset_every = 1", "the series, between the resets", reset_every=1))
-    if case.config.get("rebase_every", 1) != 1:
-        switches.append(_options("rebase_every = 1", "A, between the moves of the base", rebase_every=1))
-    switches += _of_optimizer(case)
-    tiny = partial(_fed, lambda case: {"dU": case.inputs["dU"] * 1e-3})
-    return [*switches, Switch("dU / 1000", "what is of second order in an update", tiny)]
 
 
 def _of_optimizer(case: Case) -> list[Switch]:
@@ -362,9 +350,8 @@ def _of_optimizer(case: Case) -> list[Switch]:
     switches = []
     for option in ("momentum", "weight_decay"):
         if own.get(option):
-            switches.append(
-                _options(f"{option} = 0", f"the {option.replace('_', ' ')}", optimizer={**own, option: 0.0})
-            )
+            look = f"the {option.replace('_', ' ')}"
+            switches.append(_options(f"{option} = 0", look, optimizer={**own, option: 0.0}))
     if own["name"] != "sgd":
         plain = {"name": "sgd", "learning_rate": own["learning_rate"], "momentum": 0.0, "weight_decay": 0.0}
         switches.append(_options("plain SGD for the optimizer", f"the optimizer, {own['name']}", optimizer=plain))
@@ -372,14 +359,12 @@ def _of_optimizer(case: Case) -> list[Switch]:
 
 
 def _optimizer(case: Case) -> list[Switch]:
-    one = partial(_fed, lambda case: {"gradient": case.inputs["gradient"][:1]})
-    large, small = (_times(factor, ("gradient",)) for factor in (1e6, 1e-3))
-    own = [switch for switch in _of_optimizer(case) if "SGD" not in switch.name]
+    one = partial(_fed, partial(_first_along, axes={"gradient": 0}))
     return [
         Switch("the first update alone", "what is carried from update to update", one),
-        *own,
-        Switch("gradients times 1e6", "epsilon", large),
-        Switch("gradients / 1000", "what is done with large gradients", small),
+        *(switch for switch in _of_optimizer(case) if "SGD" not in switch.name),
+        Switch("gradients times 1e6", "epsilon", _times(1e6, "gradient")),
+        Switch("gradients / 1000", "what is done with large gradients", _times(1e-3, "gradient")),
         *_off("parameter0 = 0", "what is made of the parameter itself", ["parameter0"]),
     ]
 
@@ -391,29 +376,28 @@ def _activation(case: Case) -> list[Switch]:
     def on(case: Case) -> Arrays:
         return {"b": np.full_like(case.inputs["b"], _ON)} if "b" in case.inputs else {}
 
-    small = partial(_fed, lambda case: {"a": case.inputs["a"] * 0.1})
     kinked = case.config["activation"] in ("relu", "modrelu")
     return [
         *([Switch("every unit on", "phi where it is 0", partial(_fed, on))] if kinked else []),
         *(_off("b = 0", "where b is added", ["b"]) if "b" in case.inputs else []),
-        Switch("a / 10", "large arguments", small),
+        Switch("a / 10", "large arguments", _times(0.1, "a")),
     ]
 
 
-def _loss(case: Case) -> list[Switch]:
-    def of(part: slice, axis: int) -> Callable[[Case], Case]:
-        cut = (slice(None),) * axis + (part,)
-        return partial(_fed, lambda case: {name: array[cut] for name, array in case.inputs.items()})
+def _one_of(case: Case, axis: int) -> Case:
+    """A loss of one step, or of one sequence."""
+    return _fed(partial(_first_along, axes=dict.fromkeys(case.inputs, axis)), case)
 
+
+def _loss(case: Case) -> list[Switch]:
     def unmasked(case: Case) -> Arrays:
         return {"mask": np.ones_like(case.inputs["mask"])} if "mask" in case.inputs else {}
 
-    small = partial(_fed, lambda case: {"outputs": case.inputs["outputs"] * 0.01})
     return [
-        Switch(ONE_STEP, "what is summed or averaged over the steps", of(slice(1), 0)),
-        Switch(_ONE_SEQUENCE, "what is summed or averaged over the batch", of(slice(1), 1)),
+        Switch(ONE_STEP, "what is summed or averaged over the steps", partial(_one_of, axis=0)),
+        Switch(_ONE_SEQUENCE, "what is summed or averaged over the batch", partial(_one_of, axis=1)),
         Switch("nothing masked", "the mask", partial(_fed, unmasked)),
-        Switch("outputs / 100", "large outputs", small),
+        Switch("outputs / 100", "large outputs", _times(0.01, "outputs")),
     ]
 
 
