@@ -9,8 +9,10 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, off_kinks, phi, sequence
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Outputs, Patch, Patched, Predicate, configured, table
+from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, table
+from ortho_ref.conformance.mistakes.patched import Patch, Patched
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import configured
 
 reference = private("ortho_ref.conformance.cases.reference")
 activations = private("ortho_ref.activations")
@@ -89,42 +91,21 @@ def modrelu_as(radial: Callable[[Any, Any], tuple[Any, Any, Any]]) -> Outputs:
 EPSILONS = tuple(10.0**-k for k in range(1, 11))
 
 
-def _radial(name: str, says: str, radial: Callable[..., Any], near: tuple[float, ...] = EPSILONS) -> Fitted:
-    """modReLU of a size with a number in it: radial(number, |z|, b)."""
-    return Fitted(name, says, _modrelu, lambda number: modrelu_as(partial(radial, number)), near)
+def _radial(name: str, says: str, parts: Callable[[float, Any], tuple[Any, Any, Any, Any]]) -> Fitted:
+    """modReLU of size p max(m + b, 0): parts(number, |z|) -> m, its derivative by |z|, p, its derivative by |z|."""
+
+    def radial(number: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        m, dm, p, dp = parts(number, rho)
+        on = m + b > 0
+        return on * p * (m + b), on * (dp * (m + b) + p * dm), on * p
+
+    return Fitted(name, says, _modrelu, lambda number: modrelu_as(partial(radial, number)), EPSILONS)
 
 
-def _in_denominator(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / (rho + epsilon) max(rho + b, 0), as uRNN's code."""
-    on, part = rho + b > 0, rho / (rho + epsilon)
-    return part * on * (rho + b), on * (part + epsilon / (rho + epsilon) ** 2 * (rho + b)), on * part
-
-
-def _in_relu(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """max(rho + epsilon + b, 0), as GORU's code."""
-    on = rho + epsilon + b > 0
-    return on * (rho + epsilon + b), 1.0 * on, 1.0 * on
-
-
-def _in_both(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / m max(m + b, 0) with m = rho + epsilon, as EURNN's complex code."""
-    m = rho + epsilon
-    on = m + b > 0
-    return on * rho / m * (m + b), on * (1 + b * epsilon / m**2), on * rho / m
-
-
-def _in_root(epsilon: float, rho: Any, b: Any, beside: float | None = None) -> tuple[Any, Any, Any]:
-    """rho / (m + beside) max(m + b, 0) with m = sqrt(rho^2 + epsilon); full-capacity uRNN's has beside = epsilon."""
-    m, beside = np.sqrt(rho**2 + epsilon), epsilon if beside is None else beside
-    on, size = m + b > 0, (m + b) / (m + beside)
-    of_m = (beside - b) / (m + beside) ** 2
-    return on * rho * size, on * (size + rho * of_m * rho / m), on * rho / (m + beside)
-
-
-def _in_phase(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / m max(rho + b, 0) with m = sqrt(rho^2 + epsilon): z / m for the phase alone."""
-    on, m = rho + b > 0, np.sqrt(rho**2 + epsilon)
-    return on * rho / m * (rho + b), on * (rho / m + epsilon / m**3 * (rho + b)), on * rho / m
+def _root(e: float, rho: Any, beside: float) -> tuple[Any, Any, Any, Any]:
+    """m = sqrt(rho^2 + e), p = rho / (m + beside)."""
+    m = np.sqrt(rho**2 + e)
+    return m, rho / m, rho / (m + beside), (m + beside - rho * rho / m) / (m + beside) ** 2
 
 
 def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -133,13 +114,19 @@ def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     return slopes * (rho + b), slopes, slopes
 
 
-DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator", _in_denominator)
-RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", _in_relu)
-BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z", _in_both)
-ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", _in_root)
-ROOT_ALONE = _radial("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", partial(_in_root, beside=0.0))
-PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase", _in_phase)
-LEAKY = _radial("modrelu-leaky", "modReLU with slope {} where |z| + b < 0", _leaky, (*EPSILONS, 0.5))
+DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator",
+                      lambda e, rho: (rho, 1, rho / (rho + e), e / (rho + e) ** 2))  # fmt: skip
+RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", lambda e, rho: (rho + e, 1, 1.0 + 0 * rho, 0))
+BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z",
+               lambda e, rho: (rho + e, 1, rho / (rho + e), e / (rho + e) ** 2))  # fmt: skip
+ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z",
+               lambda e, rho: _root(e, rho, beside=e))  # fmt: skip
+ROOT_ALONE = _radial("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|",
+                     lambda e, rho: _root(e, rho, beside=0.0))  # fmt: skip
+PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase",
+                lambda e, rho: (rho, 1, *_root(e, rho, beside=0.0)[2:]))  # fmt: skip
+LEAKY = Fitted("modrelu-leaky", "modReLU with slope {} where |z| + b < 0",
+               _modrelu, lambda slope: modrelu_as(partial(_leaky, slope)), (*EPSILONS, 0.5))  # fmt: skip
 FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)
 
 

@@ -8,17 +8,10 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, updates
 from ortho_ref.conformance.mistakes.cayley import OF_A, cayley, neumann
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patch,
-    Patched,
-    around,
-    configured,
-    instead,
-    nothing,
-    table,
-)
+from ortho_ref.conformance.mistakes.changes import nothing
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, table
+from ortho_ref.conformance.mistakes.patched import Patch, Patched, around, instead
+from ortho_ref.conformance.mistakes.ways import configured
 
 NEUMANN = updates("neumann_cayley")
 

@@ -1,5 +1,6 @@
 """To which cases a mistake applies."""
 
+from functools import partial
 from typing import Any
 
 from ortho_ref.conformance.cases.case import Case
@@ -9,6 +10,23 @@ BEFORE = "gru_reset_before"
 AFTER = "gru_reset_after"
 #: Cell -> its gates, in the order of its products.
 GATES = {BEFORE: "ruc", AFTER: "rzh", "lstm": "ifgo"}
+
+
+def _of_kind(kind: str, key: str, *names: str, **options: Any) -> Predicate:
+    """A case of a kind, of one of these names, of any unless given, whose config has these values."""
+
+    def applies(case: Case) -> bool:
+        if case.kind != kind or (names and case.config[key] not in names):
+            return False
+        return all(case.config.get(name) == value for name, value in options.items())
+
+    return applies
+
+
+#: A case of each kind: sequence("lstm"), of these cells; layer(bias=True), with these options; and so on.
+sequence, layer = partial(_of_kind, "cell", "cell"), partial(_of_kind, "layer", "cell")
+of, updates = partial(_of_kind, "parametrization", "parametrization"), partial(_of_kind, "update", "algorithm")
+loss, linear = partial(_of_kind, "loss", "loss"), partial(_of_kind, "linear", "recurrence")
 
 
 def cell(case: Case) -> str:
@@ -26,19 +44,9 @@ def is_complex(case: Case) -> bool:
     return bool(case.config.get("complex"))
 
 
-def sequence(*cells: str) -> Predicate:
-    """A case of kind cell, of one of these; of any without an argument."""
-    return lambda case: case.kind == "cell" and (not cells or cell(case) in cells)
-
-
 def longer(steps: int) -> Predicate:
     """A case of kind cell of more steps."""
-    return lambda case: case.kind == "cell" and len(case.inputs["x"]) > steps
-
-
-def layer(**options: Any) -> Predicate:
-    """A case of kind layer whose config has these values."""
-    return lambda case: case.kind == "layer" and all(case.config.get(name) == value for name, value in options.items())
+    return both(sequence(), lambda case: len(case.inputs["x"]) > steps)
 
 
 def on(gate: str, *cells: str) -> Predicate:
@@ -55,21 +63,6 @@ def tokens(case: Case) -> bool:
 def off_kinks(case: Case) -> bool:
     """Whether the inputs are off the kinks: on them a range of answers is right."""
     return not case.config.get("kinks")
-
-
-def carries(case: Case) -> bool:
-    """Whether a case is of a cell that keeps of its old state."""
-    return cell(case) in ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
-
-
-def of(*names: str) -> Predicate:
-    """A case of kind parametrization, of one of these."""
-    return lambda case: case.kind == "parametrization" and case.config["parametrization"] in names
-
-
-def updates(*algorithms: str) -> Predicate:
-    """Updates by one of these."""
-    return lambda case: case.kind == "update" and case.config["algorithm"] in algorithms
 
 
 def either(*predicates: Predicate) -> Predicate:

@@ -8,22 +8,12 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, either, of, updates
+from ortho_ref.conformance.mistakes.changes import negative, times
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    Predicate,
-    altered,
-    around,
-    configured,
-    fed,
-    negative,
-    read_as,
-    table,
-    times,
-)
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, configured, fed, read_as
 
 reference = private("ortho_ref.conformance.cases.reference")
 cayley = private("ortho_ref.parametrizations.cayley")

@@ -1,34 +1,18 @@
 """What goes wrong around a cell: what is absent, padding, directions, layers, resets, long and wide ones."""
 
-from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, layer
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    Predicate,
-    around,
-    configured,
-    fed,
-    given,
-    instead,
-    negative,
-    nothing,
-    read_as,
-    reference,
-    scaled,
-    swapped,
-    table,
-    through,
-    tied,
-)
+from ortho_ref.conformance.mistakes.changes import late, negative, nothing
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, reference, table, without
+from ortho_ref.conformance.mistakes.patched import Patched, around, instead, replaced
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.through_time import by_place, windows
+from ortho_ref.conformance.mistakes.ways import configured, fed, read_as, read_through, scaled, swapped, through, tied
 
 layered = private("ortho_ref.conformance.cases.layered")
 
@@ -46,43 +30,26 @@ GATE = tuple(f"weights.layer0.{kind}_g" for kind in "WUb")
 ZETA, NU = "weights.layer0.zeta", "weights.layer0.nu"
 
 
-def _raw(case: Case, base: Base) -> Arrays:
-    size = {name: np.abs(case.inputs[name]) for name in (ZETA, NU)}
-    found = base(given(case, {name: np.log(a / (1 - a)) for name, a in size.items()}))
-    return {**found, **{f"d_{name}": found[f"d_{name}"] / (a * (1 - a)) for name, a in size.items()}}
+def _logit(a: np.ndarray) -> np.ndarray:
+    """Of its size, which the sigmoid then makes of it."""
+    return np.log(abs(a) / (1 - abs(a)))
+
+
+def _logit_derivative(a: np.ndarray) -> np.ndarray:
+    return 1 / (abs(a) * (1 - abs(a)))
 
 
 # What is absent
 
 
-def _bare(weights: Arrays) -> Arrays:
-    return {**weights, "b_hh": nothing(weights["b_hh"])}
+def _bare(place: int, right: Any, cell: Any, weights: Arrays, *rest: Any) -> Any:
+    """The first step without b_hh."""
+    return right(cell, weights if place else {**weights, "b_hh": nothing(weights["b_hh"])}, *rest)
 
 
-def _bare_first_step(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
-    first, parts, tape = own(cell, _bare(weights), x, state, order[:1], keep)
-    h, parts, rest = own(cell, weights, x, parts, order[1:], keep)
-    h[order[0]] = first[order[0]]
-    return h, parts, layered.Pass([*tape.caches, *rest.caches], order, keep)
-
-
-def _part(tape: Any, steps: slice) -> Any:
-    return layered.Pass(tape.caches[steps], tape.order[steps], tape.keep)
-
-
-def _no_dx(weights: Arrays, dh: np.ndarray) -> np.ndarray:
-    """Zeros of the shape of dx, (T, B, m)."""
-    m = next(a.shape[1] for name, a in weights.items() if name.startswith("W"))
-    return np.zeros((*dh.shape[:2], m))
-
-
-def _bare_backward(own: Any, cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> Back:
-    first, rest = _part(tape, slice(0, 1)), _part(tape, slice(1, None))
-    later, g, dweights = own(cell, weights, rest, dh, d_last)
-    earlier, g, bare = own(cell, _bare(weights), first, dh, g)
-    dx = _no_dx(weights, dh)
-    dx[rest.order], dx[first.order] = later, earlier
-    return dx, g, {name: a + (0 if name == "b_hh" else bare[name]) for name, a in dweights.items()}
+def _bare_backward(place: int, *arguments: Any) -> Any:
+    dx, dh_prev, dweights = _bare(place, *arguments)
+    return dx, dh_prev, dweights if place else {**dweights, "b_hh": nothing(dweights["b_hh"])}
 
 
 def _states_of_ones(own: Any, cell: Any, way: Any, inputs: Arrays, *rest: Any) -> tuple[np.ndarray, ...]:
@@ -101,7 +68,7 @@ def _biases_of_ones(own: Any, cell: Any, way: Any, inputs: Arrays, *rest: Any) -
 def _held(case: Case, base: Base) -> Arrays:
     """Lengths as the mask that they are."""
     mask = layered.kept(case.config, case.inputs, *case.inputs["x"].shape[:2])
-    return base(replace(given(case, {"mask": mask}), config={**case.config, "padding": "mask"}))
+    return base(given(case, {"mask": mask}, padding="mask"))
 
 
 def _y_masked(case: Case, base: Base) -> Arrays:
@@ -170,13 +137,8 @@ def _same_states(case: Case, base: Base) -> Arrays:
 
 def _top_detached(case: Case, base: Base) -> Arrays:
     """The gradient of the first layer's own input is what is left of it."""
-    calls = []
-
-    def between(own: Any, dx: np.ndarray) -> np.ndarray:
-        calls.append(dx)
-        return nothing(dx) if len(calls) == 1 else own(dx)
-
-    return instead(layered, "between")(between)(case, base)
+    first = iter([nothing])
+    return instead(layered, "between")(lambda own, dx: next(first, own)(dx))(case, base)
 
 
 D_LAST, LAST = ("dh_T", "dc_T"), ("h_T", "c_T")
@@ -189,16 +151,10 @@ def _by_reshape(case: Case, base: Base) -> Arrays:
     def reshaped(a: np.ndarray) -> np.ndarray:
         return a.reshape((a.shape[1], a.shape[0], *a.shape[2:]))
 
-    time_first = replace(case, config={**case.config, "batch_first": False})
-    return through(reshaped, ("x", "dy", "mask"), ("y", "d_x"))(time_first, base)
+    return through(reshaped, ("x", "dy", "mask"), ("y", "d_x"))(given(case, batch_first=False), base)
 
 
 # A weight that is kept by a map
-
-
-def _map_detached(case: Case, base: Base) -> Arrays:
-    own = f"d_weights.layer0.{case.config['parametrized']['weight']}.*"
-    return scaled(lambda case: 0.0, own)(case, base)
 
 
 def _D_left(case: Case, base: Base) -> Arrays:
@@ -213,23 +169,7 @@ def _D_left(case: Case, base: Base) -> Arrays:
 
 
 def _long(length: int) -> Predicate:
-    return both(layer(), lambda case: len(case.inputs["x"]) > length)
-
-
-def _windows(steps: int) -> Outputs:
-    """Nothing comes back over the boundaries of windows of so many steps."""
-
-    def backward(own: Any, cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> Back:
-        total: Arrays = {}
-        g, dx = d_last, _no_dx(weights, dh)
-        for start in reversed(range(0, len(tape.order), steps)):
-            piece = _part(tape, slice(start, start + steps))
-            dx[piece.order], g, dweights = own(cell, weights, piece, dh, g)
-            total = {name: total.get(name, 0) + a for name, a in dweights.items()}
-            g = tuple(map(nothing, g)) if start else g
-        return dx, g, total
-
-    return _backward(backward)
+    return both(layer(padding=None), lambda case: len(case.inputs["x"]) > length)
 
 
 def _wide(units: int) -> Predicate:
@@ -250,46 +190,37 @@ def _per_step(case: Case) -> float:
 # Where a sequence begins
 
 
-def _a_step_late(case: Case) -> Arrays:
-    later = np.roll(case.inputs["resets"], 1, axis=0)
-    later[0] = False
-    return {"resets": later}
-
-
 def _carried_back(own: Any, cell: Any, weights: Arrays, tape: Any, *upstream: Any) -> Back:
     return own(cell, weights, tape._replace(keep=np.minimum(tape.keep, layered.COUNTS)), *upstream)
 
 
-def _begins(step: np.ndarray, state: Any, otherwise: Any) -> Any:
-    return tuple(np.where(step[:, None] == layered.ANEW, a, b) for a, b in zip(state, otherwise, strict=True))
+def _from_h0(own: Any, cell: Any, weights: Arrays, x: Any, h0: Any, *rest: Any) -> Pass:
+    def begun(right: Any, state: Any, step: np.ndarray) -> Any:
+        return tuple(np.where(step[:, None] == layered.ANEW, a, b) for a, b in zip(h0, state, strict=True))
+
+    with replaced(around(layered, "begun", begun)):
+        return own(cell, weights, x, h0, *rest)
 
 
-def _from_h0(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
-    h, caches, parts = np.empty((*keep.shape, state[0].shape[1])), [], state
-    for t in order:
-        one, parts, tape = own(cell, weights, x, _begins(keep[t], state, parts), [t], np.ones_like(keep))
-        h[t] = one[t]
-        caches += tape.caches
-    return h, parts, layered.Pass(caches, order, keep)
+def _to_h0(own: Any, *arguments: Any) -> Back:
+    """What does not go to the state before goes to h0."""
+    lost = []
 
+    def begun(right: Any, state: Any, step: np.ndarray) -> Any:
+        carried = right(state, step)
+        lost.append([a - b for a, b in zip(state, carried, strict=True)])
+        return carried
 
-def _to_h0(own: Any, cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> Back:
-    g, zero = d_last, tuple(map(np.zeros_like, d_last))
-    first, dx = zero, _no_dx(weights, dh)
-    total = {name: np.zeros_like(a) for name, a in weights.items()}
-    for t, cache in zip(reversed(tape.order), reversed(tape.caches), strict=True):
-        d, g, own_weights = own(cell, weights, layered.Pass([cache], [t], np.ones_like(tape.keep)), dh, g)
-        dx[t], total = d[0], {name: total[name] + a for name, a in own_weights.items()}
-        first = tuple(a + b for a, b in zip(first, _begins(tape.keep[t], g, zero), strict=True))
-        g = _begins(tape.keep[t], zero, g)
-    return dx, tuple(a + b for a, b in zip(first, g, strict=True)), total
+    with replaced(around(layered, "begun", begun)):
+        dx, g, dweights = own(*arguments)
+    return dx, tuple(map(sum, zip(g, *lost, strict=True))), dweights
 
 
 # Between layers
 
 
 def _undropped(case: Case, base: Base) -> Arrays:
-    return base(replace(case, inputs={name: a for name, a in case.inputs.items() if name != "dropout"}))
+    return base(without(case, "dropout"))
 
 
 def _on_the_output(case: Case, base: Base) -> Arrays:
@@ -299,11 +230,10 @@ def _on_the_output(case: Case, base: Base) -> Arrays:
 
 
 def _upwards_alone(case: Case, base: Base) -> Arrays:
-    calls = []
+    calls = count(1)
 
     def dropped(own: Any, y: np.ndarray, *rest: Any) -> np.ndarray:
-        calls.append(y)
-        return y if len(calls) >= case.config["layers"] else own(y, *rest)
+        return own(y, *rest) if next(calls) < case.config["layers"] else y
 
     return instead(layered, "dropped")(dropped)(case, base)
 
@@ -321,12 +251,14 @@ MISTAKES = table(
     ("fastgrnn-zeta-nu-exchanged", "zeta and nu exchanged", FASTGRNN, swapped(ZETA, NU)),
     ("fastgrnn-one-bias", "one bias for gate and content",
      FASTGRNN, tied({"weights.layer0.b_h": "weights.layer0.b_z"})),
-    ("fastgrnn-raw", "|zeta| and |nu| as they stand, not through the sigmoid", FASTGRNN, _raw),
+    ("fastgrnn-raw", "|zeta| and |nu| as they stand, not through the sigmoid", FASTGRNN,
+     read_through(_logit, _logit_derivative, ZETA, NU)),
     ("bias-skipped-without-h0", "no bias where no initial state is given",
      layer(bias=True, initial_state=False), read_as(nothing, *BIASES)),
     ("b_hh-skipped-in-first-step", "no b_hh in the first step where no initial state is given (MLX before 0.31.2)",
      layer(recurrent_bias=True, bias=True, initial_state=False),
-     Patched(around(layered, "forward", _bare_first_step), around(layered, "backward", _bare_backward))),
+     Patched(around(layered, "forward", by_place("step_forward", _bare)),
+             around(layered, "backward", by_place("step_backward", _bare_backward)))),
     ("layer-h0-ignored", "the initial state taken for 0", layer(initial_state=True), read_as(nothing, "h0", "c0")),
     ("absent-h0-ones", "ones for an absent initial state",
      layer(initial_state=False), instead(layered, "first_state")(_states_of_ones)),
@@ -363,17 +295,17 @@ MISTAKES = table(
      kept, Patched(*(around(reference, way, lambda own, a: own(a).conj().T) for way in ("of_map", "to_map")))),
     ("map-gradient-transposed", "dL/dU handed to the map transposed",
      kept, instead(reference, "to_map")(lambda own, a: own(a).T)),
-    ("map-gradient-lost", "no gradient of the map's parameters", kept, _map_detached),
+    ("map-gradient-lost", "no gradient of the map's parameters", kept, scaled(0.0, "d_weights.layer0.*.*")),
     ("layer-D-left", "D on the left, D (I + A)^-1 (I - A)", by_cayley, _D_left),
     ("layer-A-negative", "(I - A)^-1 (I + A) D", by_cayley, read_as(negative, "weights.layer0.*.A")),
     *((f"windows-of-{steps}", f"nothing carried back over the boundaries of windows of {steps} steps",
-       _long(steps), _windows(steps)) for steps in (64, 100, 256)),
+       _long(steps), windows(steps, layered, "backward")) for steps in (64, 100, 256)),
     *((f"tile-of-{units}", f"units beyond the first {units} left out of U h", _wide(units), _tile(units))
       for units in (32, 64, 100)),
     ("layer-weights-averaged-over-time", "gradients of weights averaged over time",
      layer(), scaled(_per_step, "d_weights.*")),
     ("resets-ignored", "the state carried on where a sequence begins", resets, configured(padding=None)),
-    ("resets-late", "the state set back after the marked step, not before it", resets, fed(_a_step_late)),
+    ("resets-late", "the state set back after the marked step, not before it", resets, read_as(late, "resets")),
     ("resets-inverted", "the marks taken for where a sequence goes on",
      resets, fed(lambda case: {"resets": ~case.inputs["resets"]})),
     ("resets-h-alone", "c carried on where h is set back", layer(padding="resets", cell="lstm"),

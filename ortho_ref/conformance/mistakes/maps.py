@@ -9,28 +9,11 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case, joined, parted
 from ortho_ref.conformance.mistakes.applies import both, either, of, updates
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    altered,
-    around,
-    conjugate,
-    fed,
-    given,
-    gradient_at,
-    instead,
-    negative,
-    nothing,
-    read_as,
-    scaled,
-    swapped,
-    table,
-    through,
-    times,
-    transposed,
-)
+from ortho_ref.conformance.mistakes.changes import conjugate, negative, nothing, times, transposed
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, given, table
+from ortho_ref.conformance.mistakes.patched import Patched, around, instead
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, fed, gradient_at, read_as, scaled, swapped, through
 
 geodesic = private("ortho_ref.parametrizations.geodesic")
 exponential = private("ortho_ref.parametrizations.exponential")

@@ -11,7 +11,8 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, instead, table
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, table
+from ortho_ref.conformance.mistakes.patched import instead
 from ortho_ref.conformance.mistakes.private import private
 
 optimizers = private("ortho_ref.training.optimizers")

@@ -6,8 +6,10 @@ from typing import Any
 
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.applies import both, sequence
-from ortho_ref.conformance.mistakes.mistake import Outputs, Patched, around, configured, swapped, table, tied
+from ortho_ref.conformance.mistakes.mistake import Outputs, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import configured, swapped, tied
 
 fastrnn = private("ortho_ref.cells.fastrnn")
 

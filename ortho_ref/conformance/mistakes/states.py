@@ -6,20 +6,11 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import longer, sequence
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Change,
-    Outputs,
-    Patched,
-    altered,
-    around,
-    fed,
-    given,
-    nothing,
-    same,
-    table,
-)
+from ortho_ref.conformance.mistakes.changes import Change, nothing, same
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, given, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, fed
 
 lstm = private("ortho_ref.cells.lstm")
 

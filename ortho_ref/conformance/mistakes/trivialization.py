@@ -4,7 +4,10 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, updates
-from ortho_ref.conformance.mistakes.mistake import Base, Patched, around, configured, given, nothing, reference, table
+from ortho_ref.conformance.mistakes.changes import nothing
+from ortho_ref.conformance.mistakes.mistake import Base, given, reference, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
+from ortho_ref.conformance.mistakes.ways import configured
 
 rebasing = updates("dynamic_trivialization")
 _several = both(rebasing, lambda case: case.config["rebase_every"] > 1)
