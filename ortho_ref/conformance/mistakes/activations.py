@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Case
-from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, neither, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.changes import sigmoid_slope
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, table
+from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, reference, table
 from ortho_ref.conformance.mistakes.patched import Patch, Patched
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.ways import configured
 
-reference = private("ortho_ref.conformance.cases.reference")
 activations = private("ortho_ref.activations")
 ACTIVATIONS = activations.ACTIVATIONS
 GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
@@ -32,7 +32,7 @@ def _of(name: str) -> Predicate:
 
 
 _modrelu = _of("modrelu")
-_real_modrelu = both(_modrelu, lambda case: not is_complex(case))
+_real_modrelu = both(_modrelu, neither(is_complex))
 _complex_modrelu = both(_modrelu, is_complex)
 
 
@@ -49,11 +49,6 @@ def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> t
 def _hard_sigmoid(slope: float) -> Outputs:
     """The sigmoid as clip(slope a + 1/2, 0, 1)."""
     return Patched(*_sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1))))
-
-
-def _slope_at(y: Any) -> Any:
-    value = activations.sigmoid(y)
-    return value * (1 - value)
 
 
 def _phase(z: Any) -> Any:
@@ -133,11 +128,6 @@ FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)
 # modReLU otherwise, and the others
 
 
-def _bias_added(own: Any) -> Any:
-    """Without a bias of its own modReLU of a + b is a + b."""
-    return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
-
-
 def _bias_twice(own: Any) -> Any:
     def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
         da, db = own.pullback(dy, a + b, b, y)
@@ -146,19 +136,9 @@ def _bias_twice(own: Any) -> Any:
     return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
 
 
-def _sign_in_dz(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-    da, db = own(dy, a, b, y)
-    return np.sign(a) * da, db
-
-
-def _no_sign_in_db(own: Any, *rest: Any) -> tuple[Any, Any]:
-    da, _ = own(*rest)
-    return da, da
-
-
-def _constant_phase(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-    _, along = own(dy, a, b, y)
-    return _phase(a) * along, along
+def _repulled(change: Callable[..., tuple[Any, Any]]) -> Outputs:
+    """Another pullback of modReLU: change(a, the right da, the right db)."""
+    return _pulled(lambda own, dy, a, b, y: change(a, *own(dy, a, b, y)))
 
 
 def _tanh_by_exp(a: Any, b: Any) -> Any:
@@ -166,7 +146,7 @@ def _tanh_by_exp(a: Any, b: Any) -> Any:
     return (e - 1) / (e + 1)
 
 
-_real_cell = both(sequence(), lambda case: not is_complex(case))
+_real_cell = both(sequence(), neither(is_complex))
 
 MISTAKES = table(
     ("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, _hard_sigmoid(0.2)),
@@ -180,14 +160,17 @@ MISTAKES = table(
      _modrelu, ROOT.outputs(1e-5)),
     ROOT_ALONE.at(1e-5),
     PHASE.at(1e-5),
-    ("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu, _changed(_bias_added)),
+    ("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu,
+     _changed(lambda own: own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real)))),
     ("modrelu-bias-twice", "modReLU's bias inside and added to z", _modrelu, _changed(_bias_twice)),
     LEAKY.at(0.1, "modrelu-leaky"),
     ("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _changed(lambda own: ACTIVATIONS["relu"])),
-    ("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many", _real_modrelu, _pulled(_sign_in_dz)),
-    ("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)", _real_modrelu, _pulled(_no_sign_in_db)),
+    ("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many",
+     _real_modrelu, _repulled(lambda a, da, db: (np.sign(a) * da, db))),
+    ("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)",
+     _real_modrelu, _repulled(lambda a, da, db: (da, da))),
     ("modrelu-phase-constant", "the phase z / |z| a constant in modReLU's derivative",
-     _complex_modrelu, _pulled(_constant_phase)),
+     _complex_modrelu, _repulled(lambda a, da, db: (_phase(a) * db, db))),
     ("modrelu-derivative-1", "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
      _modrelu, _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real))),
     ("tanh-always", "tanh whatever the activation (onnx.reference's GRU)",
@@ -205,7 +188,7 @@ MISTAKES = table(
     ("sigmoid-derivative-twice", "the sigmoid's derivative multiplied twice",
      _sigmoids, Patched(*_derivative(lambda y: (y * (1 - y)) ** 2))),
     ("sigmoid-derivative-of-output", "the sigmoid's derivative at the sigmoid's value",
-     _sigmoids, Patched(*_derivative(_slope_at))),
+     _sigmoids, Patched(*_derivative(sigmoid_slope))),
     ("tanh-derivative-of-output", "tanh's derivative at tanh's value",
      _of("tanh"), _pulled(lambda own, dy, a, b, y: own(dy, a, b, np.tanh(y)), "tanh")),
 )  # fmt: skip

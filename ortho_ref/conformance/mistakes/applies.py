@@ -73,3 +73,8 @@ def either(*predicates: Predicate) -> Predicate:
 def both(*predicates: Predicate) -> Predicate:
     """All of these."""
     return lambda case: all(applies(case) for applies in predicates)
+
+
+def neither(*predicates: Predicate) -> Predicate:
+    """None of these."""
+    return lambda case: not any(applies(case) for applies in predicates)

@@ -5,6 +5,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ortho_ref.activations import sigmoid, sigmoid_derivative
+
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 #: Zeros in place of an array, its negative.
@@ -34,3 +36,8 @@ def conjugate(array: np.ndarray) -> np.ndarray:
 def late(array: np.ndarray) -> np.ndarray:
     """Each entry one step late, 0 first."""
     return np.concatenate([nothing(array[:1]), array[:-1]])
+
+
+def sigmoid_slope(array: np.ndarray) -> np.ndarray:
+    """The sigmoid's derivative, of each entry."""
+    return np.asarray(sigmoid_derivative(sigmoid(array)))

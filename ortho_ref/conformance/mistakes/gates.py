@@ -8,10 +8,7 @@ from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, GATES, both, either, layer, on, phi, sequence, tokens
 from ortho_ref.conformance.mistakes.changes import negative, nothing, same, times, transposed
 from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, table, without
-from ortho_ref.conformance.mistakes.private import private
-from ortho_ref.conformance.mistakes.ways import exchanged, fed, read_as, read_through, swapped, tied
-
-activations = private("ortho_ref.activations")
+from ortho_ref.conformance.mistakes.ways import exchanged, fed, read_as, squashed, swapped, tied
 
 BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
 
@@ -46,24 +43,14 @@ def _reset_gate_open(case: Case) -> Arrays:
     return changed | {"weights.b_r": np.full_like(case.inputs["weights.b_r"], 1e3)}
 
 
-def _flipped(gate: str) -> Outputs:
+def flipped(gate: str) -> Outputs:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
     return read_as(negative, *(f"weights.{way}{kind}_{gate}" for way in ("", "layer*.") for kind in "WUb"))
-
-
-def _written(gate: str, cell: str) -> Predicate:
-    """A cell, or layers of it, whose gate that writes is on."""
-    return either(on(gate, cell), layer(cell=cell))
 
 
 def _has_vector(*gates: str) -> Predicate:
     """A GRU with a vector in place of one of these gates."""
     return both(sequence(AFTER), lambda case: any(f"weights.{gate}" in case.inputs for gate in gates))
-
-
-def _sigmoid_derivative(a: np.ndarray) -> np.ndarray:
-    y: np.ndarray = activations.sigmoid(a)
-    return y * (1 - y)
 
 
 def _begun(change: Outputs) -> Outputs:
@@ -122,12 +109,14 @@ MISTAKES = table(
     ("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE), _as_other),
     ("reset-before", "the reset gate applied to h before U_h, as Cho et al. do", _without_bias, _as_other),
     ("no-reset", "no reset gate", on("r", BEFORE, AFTER), fed(_reset_gate_open)),
-    ("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", _written("u", BEFORE), _flipped("u")),
-    ("z-writes", "z the weight of the new content, h = (1 - z) h + z c", _written("z", AFTER), _flipped("z")),
+    ("u-keeps", "u the weight of the old state, h = u h + (1 - u) c",
+     either(on("u", BEFORE), layer(cell=BEFORE)), flipped("u")),
+    ("z-writes", "z the weight of the new content, h = (1 - z) h + z c",
+     either(on("z", AFTER), layer(cell=AFTER)), flipped("z")),
     ("z-vector-writes", "the vector z the weight of the new content, h = (1 - z) h + z c",
      _has_vector("z"), read_as(lambda z: 1 - z, "weights.z", adjoint=negative)),
     ("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"),
-     read_through(activations.sigmoid, _sigmoid_derivative, "weights.r", "weights.z")),
+     squashed("weights.r", "weights.z")),
     ("r-u-swapped", "the weights of r and u exchanged", every_before, exchanged(r="u", u="r")),
     ("r-z-swapped", "the weights of r and z exchanged", every_after, exchanged(r="z", z="r")),
     ("order-ucr", "r, u, c with the weights of u, c, r", every_before, exchanged(r="u", u="c", c="r")),

@@ -7,8 +7,20 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, layer
+from ortho_ref.conformance.mistakes.cayley import by_D
 from ortho_ref.conformance.mistakes.changes import late, negative, nothing
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, reference, table, without
+from ortho_ref.conformance.mistakes.gates import flipped
+from ortho_ref.conformance.mistakes.mistake import (
+    Base,
+    Outputs,
+    Predicate,
+    by_case,
+    chained,
+    given,
+    reference,
+    table,
+    without,
+)
 from ortho_ref.conformance.mistakes.patched import Patched, around, instead, replaced
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import by_place, windows
@@ -26,7 +38,6 @@ _forward, _backward = instead(layered, "forward"), instead(layered, "backward")
 # Cells that other kinds have no cases of
 
 UGRNN, FASTGRNN = layer(cell="ugrnn"), layer(cell="fastgrnn")
-GATE = tuple(f"weights.layer0.{kind}_g" for kind in "WUb")
 ZETA, NU = "weights.layer0.zeta", "weights.layer0.nu"
 
 
@@ -71,12 +82,6 @@ def _held(case: Case, base: Base) -> Arrays:
     return base(given(case, {"mask": mask}, padding="mask"))
 
 
-def _y_masked(case: Case, base: Base) -> Arrays:
-    on = case.inputs["mask"][..., None]
-    found = base(given(case, {"dy": np.where(on, case.inputs["dy"], 0)}))
-    return {**found, "y": np.where(on, found["y"], 0)}
-
-
 def _state_reset(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
     """As by multiplying h by the mask."""
     h, parts, tape = own(cell, weights, x, state, order[:1], keep)
@@ -109,7 +114,7 @@ def _reverse_counts_all(own: Any, cell: Any, weights: Any, x: Any, state: Any, o
 
 def _shared(part: str, instead_of: str) -> Outputs:
     """Weights whose names have this part are those of the names that have the other in its place."""
-    return lambda case, base: tied({n: n.replace(part, instead_of) for n in case.inputs if part in n})(case, base)
+    return by_case(lambda case: tied({n: n.replace(part, instead_of) for n in case.inputs if part in n}))
 
 
 def _last_of_y(case: Case, base: Base) -> Arrays:
@@ -125,14 +130,13 @@ def _last_of_y(case: Case, base: Base) -> Arrays:
 # Layers
 
 
-def _same_states(case: Case, base: Base) -> Arrays:
-    ways = 1 + case.config["bidirectional"]
-    names = [name for name in ("h0", "c0") if name in case.inputs]
-    found = base(given(case, {name: np.concatenate([case.inputs[name][:ways]] * 2) for name in names}))
-    for name in names:
-        gradient = found[f"d_{name}"]
-        found[f"d_{name}"] = np.concatenate([gradient[:ways] + gradient[ways:], nothing(gradient[:ways])])
-    return found
+def _first_for_both(states: np.ndarray) -> np.ndarray:
+    return np.concatenate(np.split(states, 2)[:1] * 2)
+
+
+def _to_the_first(gradient: np.ndarray) -> np.ndarray:
+    first, second = np.split(gradient, 2)
+    return np.concatenate([first + second, nothing(second)])
 
 
 def _top_detached(case: Case, base: Base) -> Arrays:
@@ -145,24 +149,9 @@ D_LAST, LAST = ("dh_T", "dc_T"), ("h_T", "c_T")
 BY_DIRECTION = through(lambda a: a[[0, 2, 1, 3]], ("h0", "c0", *D_LAST), ("d_h0", "d_c0", *LAST))
 
 
-def _by_reshape(case: Case, base: Base) -> Arrays:
-    """(B, T, ...) made (T, B, ...), which mixes the sequences."""
-
-    def reshaped(a: np.ndarray) -> np.ndarray:
-        return a.reshape((a.shape[1], a.shape[0], *a.shape[2:]))
-
-    return through(reshaped, ("x", "dy", "mask"), ("y", "d_x"))(given(case, batch_first=False), base)
-
-
-# A weight that is kept by a map
-
-
-def _D_left(case: Case, base: Base) -> Arrays:
-    """D C(A) = C(D A D) D: as D on the right, of D A D."""
-    kept = case.config["parametrized"]
-    name = f"weights.layer0.{kept['weight']}.A"
-    D = reference.signs(len(case.inputs[name]), kept["negative_ones"], np.float64)
-    return read_as(lambda A: D[:, None] * A * D, name)(case, base)
+def _reshaped(a: np.ndarray) -> np.ndarray:
+    """(B, T, ...) made (T, B, ...), which mixes the sequences; and the other way round."""
+    return a.reshape((a.shape[1], a.shape[0], *a.shape[2:]))
 
 
 # Long and wide
@@ -177,14 +166,7 @@ def _wide(units: int) -> Predicate:
 
 
 def _tile(units: int) -> Outputs:
-    def change(U: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(U.shape[1]) < units, U, 0)
-
-    return read_as(change, "weights.layer*.U*")
-
-
-def _per_step(case: Case) -> float:
-    return float(1 / case.inputs["x"].shape[1 if case.config["batch_first"] else 0])
+    return read_as(lambda U: np.where(np.arange(U.shape[1]) < units, U, 0), "weights.layer*.U*")
 
 
 # Where a sequence begins
@@ -223,12 +205,6 @@ def _undropped(case: Case, base: Base) -> Arrays:
     return base(without(case, "dropout"))
 
 
-def _on_the_output(case: Case, base: Base) -> Arrays:
-    factors = case.inputs["dropout"][-1]
-    found = _undropped(given(case, {"dy": case.inputs["dy"] * factors}), base)
-    return {**found, "y": found["y"] * factors}
-
-
 def _upwards_alone(case: Case, base: Base) -> Arrays:
     calls = count(1)
 
@@ -247,7 +223,7 @@ resets, dropout = layer(padding="resets"), layer(dropout=True)
 by_cayley = both(kept, lambda case: case.config["parametrized"]["parametrization"] == "scaled_cayley")
 
 MISTAKES = table(
-    ("ugrnn-gate-writes", "g the weight of the new content", UGRNN, read_as(negative, *GATE)),
+    ("ugrnn-gate-writes", "g the weight of the new content", UGRNN, flipped("g")),
     ("fastgrnn-zeta-nu-exchanged", "zeta and nu exchanged", FASTGRNN, swapped(ZETA, NU)),
     ("fastgrnn-one-bias", "one bias for gate and content",
      FASTGRNN, tied({"weights.layer0.b_h": "weights.layer0.b_z"})),
@@ -267,7 +243,8 @@ MISTAKES = table(
     ("padding-in-state", "y 0 in padding, and the state run on through it",
      BY_LENGTHS, _forward(lambda own, *rest: own(*rest[:-1], np.ones_like(rest[-1])))),
     ("padding-held", "y in padding the last state, not 0", BY_LENGTHS, _held),
-    ("masked-y-zero", "y 0 where the mask is off", BY_MASK, _y_masked),
+    ("masked-y-zero", "y 0 where the mask is off", BY_MASK,
+     by_case(lambda case: through(lambda y: np.where(case.inputs["mask"][..., None], y, 0), ("dy",), ("y",)))),
     ("masked-state-zero", "the state set to 0 where the mask is off", BY_MASK, _forward(_state_reset)),
     ("mask-inverted", "the mask taken for what is to be left out",
      BY_MASK, fed(lambda case: {"mask": ~case.inputs["mask"]})),
@@ -285,25 +262,28 @@ MISTAKES = table(
     ("directions-share-weights", "the weights of the first direction for both", two_ways, _shared("_reverse.", ".")),
     ("reverse-last-step", "the reverse direction's last state taken from y at the last step, which is its first",
      two_ways, _last_of_y),
-    ("layers-share-h0", "the first layer's initial state for both", two_layers, _same_states),
+    ("layers-share-h0", "the first layer's initial state for both", two_layers,
+     read_as(_first_for_both, "h0", "c0", adjoint=_to_the_first)),
     ("layers-detached", "nothing carried back from the second layer to the first", two_layers, _top_detached),
     ("directions-before-layers", "states by direction, then layer", both(two_layers, two_ways), BY_DIRECTION),
     ("last-state-of-first-layer", "the last states of the layers exchanged",
      two_layers, through(lambda a: a[::-1], D_LAST, LAST)),
-    ("batch-first-by-reshape", "batch and time exchanged by a reshape", layer(batch_first=True), _by_reshape),
+    ("batch-first-by-reshape", "batch and time exchanged by a reshape", layer(batch_first=True),
+     chained(configured(batch_first=False), through(_reshaped, ("x", "dy", "mask"), ("y", "d_x")))),
     ("map-inverse", "U^-1 in place of the map's U, with its gradient",
      kept, Patched(*(around(reference, way, lambda own, a: own(a).conj().T) for way in ("of_map", "to_map")))),
     ("map-gradient-transposed", "dL/dU handed to the map transposed",
      kept, instead(reference, "to_map")(lambda own, a: own(a).T)),
     ("map-gradient-lost", "no gradient of the map's parameters", kept, scaled(0.0, "d_weights.layer0.*.*")),
-    ("layer-D-left", "D on the left, D (I + A)^-1 (I - A)", by_cayley, _D_left),
+    ("layer-D-left", "D on the left, D (I + A)^-1 (I - A)", by_cayley,
+     by_case(lambda case: read_as(lambda M: by_D(M, case.config["parametrized"]), "weights.layer0.*.A"))),
     ("layer-A-negative", "(I - A)^-1 (I + A) D", by_cayley, read_as(negative, "weights.layer0.*.A")),
     *((f"windows-of-{steps}", f"nothing carried back over the boundaries of windows of {steps} steps",
        _long(steps), windows(steps, layered, "backward")) for steps in (64, 100, 256)),
     *((f"tile-of-{units}", f"units beyond the first {units} left out of U h", _wide(units), _tile(units))
       for units in (32, 64, 100)),
     ("layer-weights-averaged-over-time", "gradients of weights averaged over time",
-     layer(), scaled(_per_step, "d_weights.*")),
+     layer(), scaled(lambda case: 1 / case.inputs["x"].shape[case.config["batch_first"]], "d_weights.*")),
     ("resets-ignored", "the state carried on where a sequence begins", resets, configured(padding=None)),
     ("resets-late", "the state set back after the marked step, not before it", resets, read_as(late, "resets")),
     ("resets-inverted", "the marks taken for where a sequence goes on",
@@ -316,7 +296,8 @@ MISTAKES = table(
     ("layers-share-weights", "the second layer's weights for the third too",
      layer(layers=3), _shared("weights.layer2", "weights.layer1")),
     ("dropout-ignored", "nothing dropped between the layers", dropout, _undropped),
-    ("dropout-on-output", "dropout on what the last layer gives, not between the layers", dropout, _on_the_output),
+    ("dropout-on-output", "dropout on what the last layer gives, not between the layers", dropout, chained(
+         by_case(lambda case: through(lambda y: y * case.inputs["dropout"][-1], ("dy",), ("y",))), _undropped)),
     ("dropout-gradient", "dropout left out on the way back", dropout, _upwards_alone),
     ("dropout-unscaled", "what is kept by dropout not scaled by 1 / (1 - p)",
      dropout, fed(lambda case: {"dropout": np.sign(case.inputs["dropout"])})),

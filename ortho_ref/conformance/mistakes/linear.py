@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.conformance.cases.case import Arrays, Case, in_precision
 from ortho_ref.conformance.linear import delta, diagonal, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
 from ortho_ref.conformance.mistakes.applies import both, linear
 from ortho_ref.conformance.mistakes.changes import Change, conjugate, late, negative, nothing, same, times
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, table, without
-from ortho_ref.conformance.mistakes.ways import altered, configured, fed, read_as, read_through, through
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, by_case, chained, given, table, without
+from ortho_ref.conformance.mistakes.ways import altered, configured, fed, read_as, read_through, squashed, through
 
 CHUNK = 64
 
@@ -71,14 +70,12 @@ def _turned(a: np.ndarray) -> np.ndarray:
 # The delta rule: order and removal
 
 
-def _write_then_decay(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
-    P, back_P = delta.decay_then_write(S, nothing(g), k, v, beta)
-    P, back_g = delta.decayed(P, g)
+def _write_then_decay(S: Any, g: Any, *writes: Any) -> Any:
+    P, own = delta.in_turn(S, (delta.decay_then_write, nothing(g), *writes), (delta.decayed, g))
 
     def back(dP: np.ndarray) -> Any:
-        dP, dg = back_g(dP)
-        dS, _, *rest = back_P(dP)
-        return dS, dg, *rest
+        dS, (_, *dwrites), (dg,) = own(dP)
+        return dS, dg, *dwrites
 
     return P, back
 
@@ -96,20 +93,15 @@ def _error_before_decay(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
 
 
 def _decay_each_write(S: Any, g: Any, *writes: Any) -> Any:
-    backs = []
-    for write in zip(*writes, strict=True):
-        S, back_j = delta.decay_then_write(S, g, *(a[None] for a in write))
-        backs.append(back_j)
+    steps = [(delta.decay_then_write, g, *(a[None] for a in write)) for write in zip(*writes, strict=True)]
+    P, own = delta.in_turn(S, *steps)
 
     def back(dP: np.ndarray) -> Any:
-        parts = []
-        for back_j in reversed(backs):
-            dP, *part_j = back_j(dP)
-            parts.append(part_j)
-        dg, *rest = zip(*reversed(parts), strict=True)
-        return dP, sum(dg), *map(np.concatenate, rest)
+        dS, *parts = own(dP)
+        dg, *dwrites = zip(*parts, strict=True)
+        return dS, sum(dg), *map(np.concatenate, dwrites)
 
-    return S, back
+    return P, back
 
 
 def _no_removal(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
@@ -147,13 +139,12 @@ def _roles_exchanged(S: Any, w: Any, reads: Any, writes: Any) -> Any:
     return P, back
 
 
-def _decay_then_remove(S: Any, w: Any, reads: Any, writes: Any) -> Any:
-    P, back_w = delta.decayed(S, w)
-    P, back_P = delta.decay_and_remove(P, nothing(w), reads, writes)
+def _decay_then_remove(S: Any, w: Any, *between: Any) -> Any:
+    P, own = delta.in_turn(S, (delta.decayed, w), (delta.decay_and_remove, nothing(w), *between))
 
     def back(dP: np.ndarray) -> Any:
-        dP, _, *rest = back_P(dP)
-        return *back_w(dP), *rest
+        dS, (dw,), (_, *rest) = own(dP)
+        return dS, dw, *rest
 
     return P, back
 
@@ -187,10 +178,6 @@ def _not_rescaled(log_f: Any, i: Any, m: Any) -> Any:
     return F, I, new, back
 
 
-def _scaled_queries(case: Case, base: Base) -> Arrays:
-    return read_as(times(case.config["scale"]), "q")(given(case, scale=1.0), base)
-
-
 _DELTA = ("gated_delta_rule", "delta_product", "kda")
 _delta, _matrix, _xlstm = linear(*_DELTA), linear(*_DELTA, "rwkv7"), linear("mlstm", "slstm")
 
@@ -222,7 +209,7 @@ MISTAKES = table(
     ("delta-beta-halved", "beta / 2 in place of beta: beta may go up to 2, for negative eigenvalues",
      _delta, read_as(times(0.5), "beta")),
     ("delta-beta-sigmoid-again", "sigmoid(beta) in place of beta: the sigmoid is taken already",
-     _delta, read_through(sigmoid, lambda beta: sigmoid_derivative(sigmoid(beta)), "beta")),
+     _delta, squashed("beta")),
     ("delta-unnormalised", "q and k as they are: divide them by sqrt(|.|^2 + eps)",
      has("beta", normalise=True), configured(normalise=False)),
     ("delta-eps-left-out", "q and k divided by |.|, without eps below the root",
@@ -244,8 +231,7 @@ MISTAKES = table(
     ("rwkv7-unnormalised", "kappa as it is: divide it by its length",
      linear("rwkv7", normalise=True), configured(normalise=False)),
     ("lru-gamma-left-out", "gamma left out: x_t = lambda x_{t-1} + gamma u_t", linear("lru"), _gamma(np.ones_like)),
-    ("lru-gamma-no-gradient", "no gradient to nu_log through gamma",
-     linear("lru", gamma="computed"), _gamma(same)),
+    ("lru-gamma-no-gradient", "no gradient to nu_log through gamma", linear("lru", gamma="computed"), _gamma(same)),
     ("lru-conjugate-gradients", "complex gradients conjugated, as JAX has them", linear("lru"),
      through(conjugate, (), ("d_u", "d_x0"))),
     ("mingru-z-keeps", "z as the weight of the old state: it weighs the new content",
@@ -270,7 +256,7 @@ MISTAKES = table(
      linear("mlstm"), part(floored=lambda s, m: xlstm.floored(np.maximum(s, 0), m))),
     ("mlstm-eps", "1e-6 added to the denominator, as in NX-AI/xlstm", linear("mlstm", eps=0.0), configured(eps=1e-6)),
     ("mlstm-scaled-queries", "q scaled in place of k, as in xlstm's chunkwise_simple: C and n are sqrt(K) times larger",
-     linear("mlstm"), _scaled_queries),
+     linear("mlstm"), chained(by_case(lambda case: read_as(times(case.config["scale"]), "q")), configured(scale=1.0))),
     ("mlstm-m-from-minus-infinity", "m = i after the first step: the empty state has m = 0",
      linear("mlstm"), changed(empty={"m": -np.inf})),
     ("slstm-m-from-zero", "m = 0 in the empty state: m = i after the first step", linear("slstm"), changed(empty={})),

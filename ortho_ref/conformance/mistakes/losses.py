@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ortho_ref.activations import sigmoid, sigmoid_derivative
+from ortho_ref.activations import sigmoid
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import both, loss
+from ortho_ref.conformance.mistakes.applies import both, loss, neither
+from ortho_ref.conformance.mistakes.changes import sigmoid_slope
 from ortho_ref.conformance.mistakes.mistake import Base, given, table
-from ortho_ref.conformance.mistakes.ways import altered, fed, read_through, scaled
+from ortho_ref.conformance.mistakes.ways import altered, fed, scaled, squashed
 
 CE, BCE, MSE = "cross_entropy", "binary_cross_entropy", "mean_squared_error"
 BOTH = ("loss", "d_outputs")
@@ -66,10 +67,6 @@ def _without(target: Callable[[Case], np.ndarray]) -> Callable[[Case, Arrays], A
     return lambda case, found: {"d_outputs": found["d_outputs"] + _weight(case) * target(case) / _entries(case)}
 
 
-def _derivative(o: np.ndarray) -> np.ndarray:
-    return sigmoid_derivative(sigmoid(o))
-
-
 def _saturated(case: Case) -> bool:
     """Whether a probability is 0 or 1 to float64."""
     return bool(abs(case.inputs["outputs"]).max() > 40)
@@ -77,8 +74,7 @@ def _saturated(case: Case) -> bool:
 
 def _not_sigmoid(case: Case, found: Arrays) -> Arrays:
     """(p - y) / (p (1 - p))."""
-    p = sigmoid(case.inputs["outputs"])
-    return {"d_outputs": found["d_outputs"] / (p * (1 - p))}
+    return {"d_outputs": found["d_outputs"] / sigmoid_slope(case.inputs["outputs"])}
 
 
 def _clipped(case: Case, found: Arrays) -> Arrays:
@@ -109,10 +105,10 @@ MISTAKES = table(
      loss(CE, groups=1, masked=False), altered(_not_softmax)),
     ("loss-no-target", "the gradient without - 1_y", loss(CE, groups=1), altered(_without(_one_hot))),
     ("bce-by-probabilities", "the gradient by the probability, not by the logit",
-     both(loss(BCE), lambda case: not _saturated(case)), altered(_not_sigmoid)),
+     both(loss(BCE), neither(_saturated)), altered(_not_sigmoid)),
     ("bce-no-target", "the gradient without - y", loss(BCE), altered(_without(_yes))),
     ("bce-sigmoid-twice", "the sigmoid applied twice",  # a layer has it, and the loss takes logits
-     loss(BCE), read_through(sigmoid, _derivative, "outputs")),
+     loss(BCE), squashed("outputs")),
     ("bce-clipped", "probabilities clipped at 1e-7, with no gradient beyond",
      both(loss(BCE), _saturated), altered(_clipped)),
     ("mse-half", "half the squared error", loss(MSE), scaled(0.5, *BOTH)),

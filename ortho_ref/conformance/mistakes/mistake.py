@@ -39,18 +39,30 @@ def table(*rows: tuple[Any, ...]) -> list[Mistake]:
 
 def right(vector: Vector) -> Base:
     """The right way to compute a vector's case and changed forms of it: of a `Departed` one with what is assumed."""
-    base: Base = reference.outputs
-    return _with(vector.assumed, right(vector.whole)) if isinstance(vector, Departed) else base
+    if not isinstance(vector, Departed):
+        return reference.outputs
+    assumed = chained(*(mistake.outputs for mistake in vector.assumed))
+    return lambda case: assumed(case, right(vector.whole))
 
 
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
     """What an implementation with these mistakes gives, the first around the next; raises what they raise."""
     with LOCK, np.errstate(all="ignore"):
-        return _with(mistakes, right(vector))(vector.case)
+        return chained(*(mistake.outputs for mistake in mistakes))(vector.case, right(vector))
 
 
-def _with(mistakes: Sequence[Mistake], run: Base) -> Base:
-    return reduce(lambda base, mistake: lambda case: mistake.outputs(case, base), reversed(mistakes), run)
+def chained(*ways: Outputs) -> Outputs:
+    """The first around the next."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        return reduce(lambda run, way: lambda own: way(own, run), reversed(ways), base)(case)
+
+    return outputs
+
+
+def by_case(make: Callable[[Case], Outputs]) -> Outputs:
+    """The way that make(case) is."""
+    return lambda case, base: make(case)(case, base)
 
 
 def given(case: Case, own: Arrays | None = None, **config: Any) -> Case:

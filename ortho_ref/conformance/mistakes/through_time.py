@@ -7,21 +7,10 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import (
-    AFTER,
-    BEFORE,
-    both,
-    cell,
-    is_complex,
-    longer,
-    off_kinks,
-    on,
-    sequence,
-    tokens,
-)
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, both, is_complex, longer, off_kinks, on, sequence
 from ortho_ref.conformance.mistakes.changes import conjugate, nothing, transposed
 from ortho_ref.conformance.mistakes.gates import BIASES
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, given, table
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, by_case, given, table
 from ortho_ref.conformance.mistakes.patched import Patched, around, replaced
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.ways import altered, fits, read_as, scaled, through
@@ -49,7 +38,7 @@ def stepping(change: Callable[..., Adjoint]) -> Outputs:
     def step_backward(own: Any, self: Any, *rest: Any) -> Adjoint:
         return change(lambda *arguments: own(self, *arguments), *rest)
 
-    return lambda case, base: Patched(around(CELLS[cell(case)], "step_backward", step_backward))(case, base)
+    return by_case(lambda case: Patched(around(CELLS[case.config["cell"]], "step_backward", step_backward)))
 
 
 def carrying(change: Callable[..., Any]) -> Outputs:
@@ -183,8 +172,8 @@ def _shifted(case: Case, found: Arrays) -> Arrays:
 
 ANY, LSTM = sequence(), sequence("lstm")
 _several = both(ANY, lambda case: case.inputs["h0"].shape[0] > 1)
-_no_tokens = both(ANY, lambda case: not tokens(case))
-_complex_elman = both(sequence("elman"), is_complex)
+_no_tokens = both(ANY, lambda case: case.inputs["x"].dtype.kind != "i")
+_complex_elman = sequence("elman", complex=True)
 _complex_case = both(is_complex, lambda c: c.kind == "cell" or (c.kind == "activation" and off_kinks(c)))
 _COMPLEX = ("d_h0", "d_weights.W", "d_weights.U", "d_a")
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.activations import sigmoid
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.changes import Change, nothing
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, given
+from ortho_ref.conformance.mistakes.changes import Change, nothing, sigmoid_slope
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, by_case, given
 
 
 def configured(**changes: Any) -> Outputs:
@@ -57,6 +58,11 @@ def read_through(function: Change, derivative: Change, *names: str) -> Outputs:
     return _read(function, lambda array, gradient: gradient * derivative(array), names)
 
 
+def squashed(*names: str) -> Outputs:
+    """As `read_as`, through a sigmoid."""
+    return read_through(sigmoid, sigmoid_slope, *names)
+
+
 def _read(change: Change, back: Callable[[np.ndarray, np.ndarray], np.ndarray], names: tuple[str, ...]) -> Outputs:
     def outputs(case: Case, base: Base) -> Arrays:
         own = {name: a for name, a in case.inputs.items() if fits(name, names)}
@@ -94,12 +100,11 @@ def exchanged(kinds: str = "WUb", /, **gates: str) -> Outputs:
     In every layer and direction.
     """
 
-    def outputs(case: Case, base: Base) -> Arrays:
+    def names(case: Case) -> dict[str, str]:
         places = dict.fromkeys(name.rpartition(".")[0] for name in case.inputs if name.startswith("weights."))
-        names = {f"{place}.{k}_{g}": f"{place}.{k}_{o}" for place in places for k in kinds for g, o in gates.items()}
-        return taken(names)(case, base)
+        return {f"{place}.{k}_{g}": f"{place}.{k}_{o}" for place in places for k in kinds for g, o in gates.items()}
 
-    return outputs
+    return by_case(lambda case: taken(names(case)))
 
 
 def swapped(first: str, second: str) -> Outputs:
