@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Case
-from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, neither, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.applies import both, is_complex, neither, off_kinks, phi, sequence
 from ortho_ref.conformance.mistakes.changes import sigmoid_slope
 from ortho_ref.conformance.mistakes.fitted import Fitted
 from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, reference, table
@@ -24,7 +24,7 @@ _WITH_SIGMOID = (*(private(f"ortho_ref.cells.{name}") for name in GATED), refere
 def _sigmoids(case: Case) -> bool:
     """Where a sigmoid is computed."""
     gates = case.config.get("reset_gate", True) or case.config.get("update_gate", True)
-    return phi(case) == "sigmoid" or (cell(case) in GATED and bool(gates))
+    return phi(case) == "sigmoid" or (sequence(*GATED)(case) and bool(gates))
 
 
 def _of(name: str) -> Predicate:
@@ -109,17 +109,17 @@ def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     return slopes * (rho + b), slopes, slopes
 
 
-DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator",
-                      lambda e, rho: (rho, 1, rho / (rho + e), e / (rho + e) ** 2))  # fmt: skip
-RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", lambda e, rho: (rho + e, 1, 1.0 + 0 * rho, 0))
-BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z",
-               lambda e, rho: (rho + e, 1, rho / (rho + e), e / (rho + e) ** 2))  # fmt: skip
-ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z",
-               lambda e, rho: _root(e, rho, beside=e))  # fmt: skip
-ROOT_ALONE = _radial("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|",
-                     lambda e, rho: _root(e, rho, beside=0.0))  # fmt: skip
-PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase",
-                lambda e, rho: (rho, 1, *_root(e, rho, beside=0.0)[2:]))  # fmt: skip
+DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE = (_radial(*row) for row in (
+    ("modrelu-epsilon", "modReLU with |z| + {} in the denominator",
+     lambda e, rho: (rho, 1, rho / (rho + e), e / (rho + e) ** 2)),
+    ("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", lambda e, rho: (rho + e, 1, 1.0, 0)),
+    ("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z",
+     lambda e, rho: (rho + e, 1, rho / (rho + e), e / (rho + e) ** 2)),
+    ("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", lambda e, rho: _root(e, rho, beside=e)),
+    ("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", lambda e, rho: _root(e, rho, beside=0.0)),
+    ("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase",
+     lambda e, rho: (rho, 1, *_root(e, rho, beside=0.0)[2:])),
+))  # fmt: skip
 LEAKY = Fitted("modrelu-leaky", "modReLU with slope {} where |z| + b < 0",
                _modrelu, lambda slope: modrelu_as(partial(_leaky, slope)), (*EPSILONS, 0.5))  # fmt: skip
 FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)

@@ -29,11 +29,6 @@ of, updates = partial(_of_kind, "parametrization", "parametrization"), partial(_
 loss, linear = partial(_of_kind, "loss", "loss"), partial(_of_kind, "linear", "recurrence")
 
 
-def cell(case: Case) -> str:
-    """The cell that a case is of, "" for none."""
-    return str(case.config["cell"]) if case.kind == "cell" else ""
-
-
 def phi(case: Case) -> str:
     """The activation that a case is of, "" for none."""
     return str(case.config.get("activation", "")) if case.kind in ("cell", "activation") else ""
