@@ -11,7 +11,8 @@ from itertools import combinations
 
 from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure
-from ortho_ref.conformance.mistakes.mistake import Mistake, in_either_order
+from ortho_ref.conformance.mistakes.mistake import Mistake
+from ortho_ref.conformance.mistakes.patched import in_either_order
 
 #: Of these kinds every output is of the forward pass, and any pair may be.
 _BY_UPDATE = ("update", "optimizer")

@@ -76,22 +76,33 @@ def written(
     return S + outer(b * k, e), back
 
 
-def decay_then_write(
-    S: np.ndarray, g: np.ndarray, k: np.ndarray, v: np.ndarray, beta: np.ndarray
-) -> tuple[np.ndarray, Callable[[np.ndarray], State]]:
-    """From S_{t-1} to S_t, with k, v, beta of N writes; back(dS_t) -> dS_{t-1}, dg, dk, dv, dbeta."""
-    P, before = decayed(S, g)
+def in_turn(S: np.ndarray, *steps: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    """Steps (function, *arguments) of S; back(dP) -> dS, and for each step the gradients by its arguments."""
     backs = []
-    for write in zip(k, v, beta, strict=True):  # DeltaProduct: one factor after another
-        P, back_j = written(P, *write)
+    for function, *arguments in steps:
+        S, back_j = function(S, *arguments)
         backs.append(back_j)
 
-    def back(dP: np.ndarray) -> State:
+    def back(dP: np.ndarray) -> Any:
         parts = []
         for back_j in reversed(backs):
             dP, *part = back_j(dP)
             parts.append(part)
-        return *before(dP), *(np.stack(each) for each in zip(*reversed(parts), strict=True))
+        return dP, *reversed(parts)
+
+    return S, back
+
+
+def decay_then_write(
+    S: np.ndarray, g: np.ndarray, k: np.ndarray, v: np.ndarray, beta: np.ndarray
+) -> tuple[np.ndarray, Callable[[np.ndarray], State]]:
+    """From S_{t-1} to S_t, with k, v, beta of N writes; back(dS_t) -> dS_{t-1}, dg, dk, dv, dbeta."""
+    writes = [(written, *write) for write in zip(k, v, beta, strict=True)]  # DeltaProduct: one factor after another
+    P, own = in_turn(S, (decayed, g), *writes)
+
+    def back(dP: np.ndarray) -> State:
+        dS, (dg,), *parts = own(dP)
+        return dS, dg, *(np.stack(each) for each in zip(*parts, strict=True))
 
     return P, back
 

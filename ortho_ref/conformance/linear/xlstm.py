@@ -34,17 +34,21 @@ def log_forget(config: Config, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stabilised(
-    log_f: np.ndarray, i: np.ndarray, m: np.ndarray
+    log_f: np.ndarray, i: np.ndarray, m: np.ndarray, carries: Any = np.greater_equal
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[..., State]]:
-    """f', i' and the new m; back(df', di', dm) -> dlog_f, di, and dm before."""
+    """f', i' and the new m; back(df', di', dm) -> dlog_f, di, and dm before.
+
+    carries: whether the new m is log f + m, and not i: where it is the larger.
+    """
     a = log_f + m
-    new = np.maximum(a, i)  # xLSTM: m_t
+    old = carries(a, i)
+    new = np.where(old, a, i)  # xLSTM: m_t
     F, I = np.exp(a - new), np.exp(i - new)  # xLSTM: f'_t, i'_t
 
     def back(dF: np.ndarray, dI: np.ndarray, dnew: np.ndarray) -> State:
         da, di = F * dF, I * dI
         rest = dnew - da - di  # what goes through m, to the larger of the two
-        da, di = da + np.where(a >= i, rest, 0), di + np.where(a >= i, 0, rest)
+        da, di = da + np.where(old, rest, 0), di + np.where(old, 0, rest)
         return da, di, da
 
     return F, I, new, back

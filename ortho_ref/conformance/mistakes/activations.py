@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Case
-from ortho_ref.conformance.mistakes.applies import both, cell, is_complex, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.applies import both, is_complex, neither, off_kinks, phi, sequence
+from ortho_ref.conformance.mistakes.changes import sigmoid_slope
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Outputs, Patch, Patched, Predicate, configured, table
+from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, reference, table
+from ortho_ref.conformance.mistakes.patched import Patch, Patched
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import configured
 
-reference = private("ortho_ref.conformance.cases.reference")
 activations = private("ortho_ref.activations")
 ACTIVATIONS = activations.ACTIVATIONS
 GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
@@ -22,7 +24,7 @@ _WITH_SIGMOID = (*(private(f"ortho_ref.cells.{name}") for name in GATED), refere
 def _sigmoids(case: Case) -> bool:
     """Where a sigmoid is computed."""
     gates = case.config.get("reset_gate", True) or case.config.get("update_gate", True)
-    return phi(case) == "sigmoid" or (cell(case) in GATED and bool(gates))
+    return phi(case) == "sigmoid" or (sequence(*GATED)(case) and bool(gates))
 
 
 def _of(name: str) -> Predicate:
@@ -30,7 +32,7 @@ def _of(name: str) -> Predicate:
 
 
 _modrelu = _of("modrelu")
-_real_modrelu = both(_modrelu, lambda case: not is_complex(case))
+_real_modrelu = both(_modrelu, neither(is_complex))
 _complex_modrelu = both(_modrelu, is_complex)
 
 
@@ -47,11 +49,6 @@ def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> t
 def _hard_sigmoid(slope: float) -> Outputs:
     """The sigmoid as clip(slope a + 1/2, 0, 1)."""
     return Patched(*_sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1))))
-
-
-def _slope_at(y: Any) -> Any:
-    value = activations.sigmoid(y)
-    return value * (1 - value)
 
 
 def _phase(z: Any) -> Any:
@@ -89,42 +86,21 @@ def modrelu_as(radial: Callable[[Any, Any], tuple[Any, Any, Any]]) -> Outputs:
 EPSILONS = tuple(10.0**-k for k in range(1, 11))
 
 
-def _radial(name: str, says: str, radial: Callable[..., Any], near: tuple[float, ...] = EPSILONS) -> Fitted:
-    """modReLU of a size with a number in it: radial(number, |z|, b)."""
-    return Fitted(name, says, _modrelu, lambda number: modrelu_as(partial(radial, number)), near)
+def _radial(name: str, says: str, parts: Callable[[float, Any], tuple[Any, Any, Any, Any]]) -> Fitted:
+    """modReLU of size p max(m + b, 0): parts(number, |z|) -> m, its derivative by |z|, p, its derivative by |z|."""
+
+    def radial(number: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        m, dm, p, dp = parts(number, rho)
+        on = m + b > 0
+        return on * p * (m + b), on * (dp * (m + b) + p * dm), on * p
+
+    return Fitted(name, says, _modrelu, lambda number: modrelu_as(partial(radial, number)), EPSILONS)
 
 
-def _in_denominator(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / (rho + epsilon) max(rho + b, 0), as uRNN's code."""
-    on, part = rho + b > 0, rho / (rho + epsilon)
-    return part * on * (rho + b), on * (part + epsilon / (rho + epsilon) ** 2 * (rho + b)), on * part
-
-
-def _in_relu(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """max(rho + epsilon + b, 0), as GORU's code."""
-    on = rho + epsilon + b > 0
-    return on * (rho + epsilon + b), 1.0 * on, 1.0 * on
-
-
-def _in_both(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / m max(m + b, 0) with m = rho + epsilon, as EURNN's complex code."""
-    m = rho + epsilon
-    on = m + b > 0
-    return on * rho / m * (m + b), on * (1 + b * epsilon / m**2), on * rho / m
-
-
-def _in_root(epsilon: float, rho: Any, b: Any, beside: float | None = None) -> tuple[Any, Any, Any]:
-    """rho / (m + beside) max(m + b, 0) with m = sqrt(rho^2 + epsilon); full-capacity uRNN's has beside = epsilon."""
-    m, beside = np.sqrt(rho**2 + epsilon), epsilon if beside is None else beside
-    on, size = m + b > 0, (m + b) / (m + beside)
-    of_m = (beside - b) / (m + beside) ** 2
-    return on * rho * size, on * (size + rho * of_m * rho / m), on * rho / (m + beside)
-
-
-def _in_phase(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """rho / m max(rho + b, 0) with m = sqrt(rho^2 + epsilon): z / m for the phase alone."""
-    on, m = rho + b > 0, np.sqrt(rho**2 + epsilon)
-    return on * rho / m * (rho + b), on * (rho / m + epsilon / m**3 * (rho + b)), on * rho / m
+def _root(e: float, rho: Any, beside: float) -> tuple[Any, Any, Any, Any]:
+    """m = sqrt(rho^2 + e), p = rho / (m + beside)."""
+    m = np.sqrt(rho**2 + e)
+    return m, rho / m, rho / (m + beside), (m + beside - rho * rho / m) / (m + beside) ** 2
 
 
 def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -133,22 +109,23 @@ def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     return slopes * (rho + b), slopes, slopes
 
 
-DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator", _in_denominator)
-RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", _in_relu)
-BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z", _in_both)
-ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", _in_root)
-ROOT_ALONE = _radial("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", partial(_in_root, beside=0.0))
-PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase", _in_phase)
-LEAKY = _radial("modrelu-leaky", "modReLU with slope {} where |z| + b < 0", _leaky, (*EPSILONS, 0.5))
+DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE = (_radial(*row) for row in (
+    ("modrelu-epsilon", "modReLU with |z| + {} in the denominator",
+     lambda e, rho: (rho, 1, rho / (rho + e), e / (rho + e) ** 2)),
+    ("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", lambda e, rho: (rho + e, 1, 1.0, 0)),
+    ("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z",
+     lambda e, rho: (rho + e, 1, rho / (rho + e), e / (rho + e) ** 2)),
+    ("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", lambda e, rho: _root(e, rho, beside=e)),
+    ("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", lambda e, rho: _root(e, rho, beside=0.0)),
+    ("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase",
+     lambda e, rho: (rho, 1, *_root(e, rho, beside=0.0)[2:])),
+))  # fmt: skip
+LEAKY = Fitted("modrelu-leaky", "modReLU with slope {} where |z| + b < 0",
+               _modrelu, lambda slope: modrelu_as(partial(_leaky, slope)), (*EPSILONS, 0.5))  # fmt: skip
 FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)
 
 
 # modReLU otherwise, and the others
-
-
-def _bias_added(own: Any) -> Any:
-    """Without a bias of its own modReLU of a + b is a + b."""
-    return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
 
 
 def _bias_twice(own: Any) -> Any:
@@ -159,19 +136,9 @@ def _bias_twice(own: Any) -> Any:
     return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
 
 
-def _sign_in_dz(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-    da, db = own(dy, a, b, y)
-    return np.sign(a) * da, db
-
-
-def _no_sign_in_db(own: Any, *rest: Any) -> tuple[Any, Any]:
-    da, _ = own(*rest)
-    return da, da
-
-
-def _constant_phase(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-    _, along = own(dy, a, b, y)
-    return _phase(a) * along, along
+def _repulled(change: Callable[..., tuple[Any, Any]]) -> Outputs:
+    """Another pullback of modReLU: change(a, the right da, the right db)."""
+    return _pulled(lambda own, dy, a, b, y: change(a, *own(dy, a, b, y)))
 
 
 def _tanh_by_exp(a: Any, b: Any) -> Any:
@@ -179,7 +146,7 @@ def _tanh_by_exp(a: Any, b: Any) -> Any:
     return (e - 1) / (e + 1)
 
 
-_real_cell = both(sequence(), lambda case: not is_complex(case))
+_real_cell = both(sequence(), neither(is_complex))
 
 MISTAKES = table(
     ("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, _hard_sigmoid(0.2)),
@@ -193,14 +160,17 @@ MISTAKES = table(
      _modrelu, ROOT.outputs(1e-5)),
     ROOT_ALONE.at(1e-5),
     PHASE.at(1e-5),
-    ("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu, _changed(_bias_added)),
+    ("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu,
+     _changed(lambda own: own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real)))),
     ("modrelu-bias-twice", "modReLU's bias inside and added to z", _modrelu, _changed(_bias_twice)),
     LEAKY.at(0.1, "modrelu-leaky"),
     ("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _changed(lambda own: ACTIVATIONS["relu"])),
-    ("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many", _real_modrelu, _pulled(_sign_in_dz)),
-    ("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)", _real_modrelu, _pulled(_no_sign_in_db)),
+    ("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many",
+     _real_modrelu, _repulled(lambda a, da, db: (np.sign(a) * da, db))),
+    ("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)",
+     _real_modrelu, _repulled(lambda a, da, db: (da, da))),
     ("modrelu-phase-constant", "the phase z / |z| a constant in modReLU's derivative",
-     _complex_modrelu, _pulled(_constant_phase)),
+     _complex_modrelu, _repulled(lambda a, da, db: (_phase(a) * db, db))),
     ("modrelu-derivative-1", "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
      _modrelu, _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real))),
     ("tanh-always", "tanh whatever the activation (onnx.reference's GRU)",
@@ -218,7 +188,7 @@ MISTAKES = table(
     ("sigmoid-derivative-twice", "the sigmoid's derivative multiplied twice",
      _sigmoids, Patched(*_derivative(lambda y: (y * (1 - y)) ** 2))),
     ("sigmoid-derivative-of-output", "the sigmoid's derivative at the sigmoid's value",
-     _sigmoids, Patched(*_derivative(_slope_at))),
+     _sigmoids, Patched(*_derivative(sigmoid_slope))),
     ("tanh-derivative-of-output", "tanh's derivative at tanh's value",
      _of("tanh"), _pulled(lambda own, dy, a, b, y: own(dy, a, b, np.tanh(y)), "tanh")),
 )  # fmt: skip

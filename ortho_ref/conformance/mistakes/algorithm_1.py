@@ -6,19 +6,13 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import both, updates
+from ortho_ref.conformance.mistakes.applies import both, neither, updates
 from ortho_ref.conformance.mistakes.cayley import OF_A, cayley, neumann
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patch,
-    Patched,
-    around,
-    configured,
-    instead,
-    nothing,
-    table,
-)
+from ortho_ref.conformance.mistakes.changes import nothing
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, table
+from ortho_ref.conformance.mistakes.optimizers import optimizing
+from ortho_ref.conformance.mistakes.patched import Patch, Patched, around, instead
+from ortho_ref.conformance.mistakes.ways import configured
 
 NEUMANN = updates("neumann_cayley")
 
@@ -28,33 +22,23 @@ def _series(wrong: Callable[..., Any]) -> Outputs:
     return instead(neumann, "neumann_inverse")(lambda own, *arguments: wrong(*arguments, own))
 
 
-def _own_step(case: Case) -> bool:
-    """Where the optimizer's step is another than learning rate times gradient: any, but plain gradient descent."""
-    if not NEUMANN(case):
-        return False
-    optimizer = case.config["optimizer"]
-    return optimizer["name"] != "sgd" or bool(optimizer["momentum"] or optimizer["weight_decay"])
+#: Where the optimizer's step is learning rate times gradient.
+_plain = optimizing("sgd", lambda own: not (own["momentum"] or own["weight_decay"]))
 
 
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
     rate = case.config["optimizer"]["learning_rate"]
-    seen: dict[int, Any] = {}
+    last: list[Any] = []  # the gradients of this update
 
-    def pullback(own: Any, self: Any, params: Any, buffers: Any, dU: Any) -> Any:
-        gradient = own(self, params, buffers, dU)
-        seen[id(params["A"])] = gradient["A"]
-        return gradient
+    def pullback(own: Any, *rest: Any) -> Any:
+        last[:] = [own(*rest)]
+        return last[0]
 
-    def retract(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-        fed_delta = rate * seen[id(params["A"])]
-        moved, after = own(self, params, buffers, delta)
-        if self.reset_every is not None and after["step"] % self.reset_every == 0:
-            return moved, after
-        by_sgd = own(self, params, buffers, {"A": fed_delta})[1]["A_tilde"]
-        return moved, {**after, "A_tilde": by_sgd, "U": by_sgd @ (np.eye(len(by_sgd)) - moved["A"]) * buffers["D"]}
+    def matrix(own: Any, A_tilde: Any, delta: Any) -> Any:
+        return own(A_tilde, rate * last[0]["A"])
 
-    kind = neumann.NeumannCayley
-    return Patched(around(kind, "pullback", pullback), around(kind, "retract", retract))(case, base)
+    patches = around(neumann.NeumannCayley, "pullback", pullback), around(neumann, "matrix_of_series", matrix)
+    return Patched(*patches)(case, base)
 
 
 def _resets(case: Case) -> bool:
@@ -148,7 +132,7 @@ MISTAKES = table(
     ("neumann-first-power-alone", "(I + P) in place of the whole series",
      both(NEUMANN, lambda case: case.config["order"] > 1), configured(order=1)),
     ("neumann-sgd", "learning rate times gradient in the series, whatever moved A (NC-GRU's code)",
-     _own_step, _sgd_in_the_series),
+     both(NEUMANN, neither(_plain)), _sgd_in_the_series),
     ("neumann-never-reset", "no resets", _resets, configured(reset_every=None)),
     ("neumann-always-exact", "the exact inverse at every update",
      both(NEUMANN, lambda case: case.config["reset_every"] != 1), configured(reset_every=1)),

@@ -1,5 +1,6 @@
 """To which cases a mistake applies."""
 
+from functools import partial
 from typing import Any
 
 from ortho_ref.conformance.cases.case import Case
@@ -11,9 +12,21 @@ AFTER = "gru_reset_after"
 GATES = {BEFORE: "ruc", AFTER: "rzh", "lstm": "ifgo"}
 
 
-def cell(case: Case) -> str:
-    """The cell that a case is of, "" for none."""
-    return str(case.config["cell"]) if case.kind == "cell" else ""
+def _of_kind(kind: str, key: str, *names: str, **options: Any) -> Predicate:
+    """A case of a kind, of one of these names, of any unless given, whose config has these values."""
+
+    def applies(case: Case) -> bool:
+        if case.kind != kind or (names and case.config[key] not in names):
+            return False
+        return all(case.config.get(name) == value for name, value in options.items())
+
+    return applies
+
+
+#: A case of each kind: sequence("lstm"), of these cells; layer(bias=True), with these options; and so on.
+sequence, layer = partial(_of_kind, "cell", "cell"), partial(_of_kind, "layer", "cell")
+of, updates = partial(_of_kind, "parametrization", "parametrization"), partial(_of_kind, "update", "algorithm")
+loss, linear = partial(_of_kind, "loss", "loss"), partial(_of_kind, "linear", "recurrence")
 
 
 def phi(case: Case) -> str:
@@ -26,19 +39,9 @@ def is_complex(case: Case) -> bool:
     return bool(case.config.get("complex"))
 
 
-def sequence(*cells: str) -> Predicate:
-    """A case of kind cell, of one of these; of any without an argument."""
-    return lambda case: case.kind == "cell" and (not cells or cell(case) in cells)
-
-
 def longer(steps: int) -> Predicate:
     """A case of kind cell of more steps."""
-    return lambda case: case.kind == "cell" and len(case.inputs["x"]) > steps
-
-
-def layer(**options: Any) -> Predicate:
-    """A case of kind layer whose config has these values."""
-    return lambda case: case.kind == "layer" and all(case.config.get(name) == value for name, value in options.items())
+    return both(sequence(), lambda case: len(case.inputs["x"]) > steps)
 
 
 def on(gate: str, *cells: str) -> Predicate:
@@ -57,21 +60,6 @@ def off_kinks(case: Case) -> bool:
     return not case.config.get("kinks")
 
 
-def carries(case: Case) -> bool:
-    """Whether a case is of a cell that keeps of its old state."""
-    return cell(case) in ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
-
-
-def of(*names: str) -> Predicate:
-    """A case of kind parametrization, of one of these."""
-    return lambda case: case.kind == "parametrization" and case.config["parametrization"] in names
-
-
-def updates(*algorithms: str) -> Predicate:
-    """Updates by one of these."""
-    return lambda case: case.kind == "update" and case.config["algorithm"] in algorithms
-
-
 def either(*predicates: Predicate) -> Predicate:
     """One of these at least."""
     return lambda case: any(applies(case) for applies in predicates)
@@ -80,3 +68,8 @@ def either(*predicates: Predicate) -> Predicate:
 def both(*predicates: Predicate) -> Predicate:
     """All of these."""
     return lambda case: all(applies(case) for applies in predicates)
+
+
+def neither(*predicates: Predicate) -> Predicate:
+    """None of these."""
+    return lambda case: not any(applies(case) for applies in predicates)

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from ortho_ref.conformance.mistakes.applies import GATES, both, on, sequence
+from ortho_ref.conformance.mistakes.changes import nothing, transposed
 from ortho_ref.conformance.mistakes.gates import plus_one, two_biases
-from ortho_ref.conformance.mistakes.mistake import Mistake, Predicate, exchanged, nothing, read_as, transposed
+from ortho_ref.conformance.mistakes.mistake import Mistake, Predicate
+from ortho_ref.conformance.mistakes.ways import exchanged, read_as
 
 #: Exchanged with all their weights among `gates`, under names of their own.
 _WHOLE = ("ru", "rz", "go", "fg", "if")

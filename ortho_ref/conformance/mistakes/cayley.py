@@ -1,31 +1,19 @@
 """The scaled Cayley transform, D and the gradient by A; what replaces functions reaches Algorithm 1."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.cases.case import Arrays, Case, Config
 from ortho_ref.conformance.mistakes.applies import both, either, of, updates
+from ortho_ref.conformance.mistakes.changes import negative, times
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    Predicate,
-    altered,
-    around,
-    configured,
-    fed,
-    negative,
-    read_as,
-    table,
-    times,
-)
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, by_case, given, reference, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, configured, fed, read_as
 
-reference = private("ortho_ref.conformance.cases.reference")
 cayley = private("ortho_ref.parametrizations.cayley")
 neumann = private("ortho_ref.parametrizations.neumann")
 
@@ -51,7 +39,7 @@ def _may_have(change: int) -> Predicate:
 
 
 def _negative_ones(change: int) -> Outputs:
-    return lambda case, base: configured(negative_ones=case.config["negative_ones"] + change)(case, base)
+    return by_case(lambda case: configured(negative_ones=case.config["negative_ones"] + change))
 
 
 def _signs(change: Callable[[Any], Any]) -> Outputs:
@@ -60,27 +48,25 @@ def _signs(change: Callable[[Any], Any]) -> Outputs:
     return Patched(*(around(module, "signs", lambda own, *rest: change(own(*rest))) for module in modules))
 
 
+def by_D(M: np.ndarray, config: Config) -> np.ndarray:
+    """D M D: with D on the left D C(M) is C(D M D) D."""
+    D = reference.signs(M.shape[-1], config["negative_ones"], np.float64)
+    return np.asarray(D[:, None] * M * D)
+
+
 def _sandwiched(sign: int) -> Outputs:
-    """With A = sign D A' D: D C(A') is C(D A' D) D, and its transpose C(-D A' D) D."""
-
-    def outputs(case: Case, base: Base) -> Arrays:
-        D = np.diag(reference.signs(_size(case), case.config["negative_ones"], np.float64))
-        return read_as(lambda M: sign * D @ M @ D, A)(case, base)
-
-    return outputs
+    """With sign D A D for A: D C(A), and for -1 its transpose."""
+    return by_case(lambda case: read_as(lambda M: sign * by_D(M, case.config), A))
 
 
 def _D_on_the_left(case: Case, base: Base) -> Arrays:
-    """That is C(D A D) D; so A and (I + A)^-1 of updates are those of D A D."""
-    if case.kind == "parametrization":
-        return _sandwiched(1)(case, base)
+    """A and (I + A)^-1 of updates are those of D A D."""
 
-    def turned(name: str, M: np.ndarray) -> np.ndarray:
-        D = reference.signs(M.shape[-1], case.config["negative_ones"], np.float64)
-        return D[:, None] * M * D if name in ("A0", "A", "A_tilde") or name.endswith(".A") else M
+    def turned(arrays: Arrays) -> Arrays:
+        own = [name for name in arrays if name in ("A0", "A", "A_tilde") or name.endswith(".A")]
+        return {**arrays, **{name: by_D(arrays[name], case.config) for name in own}}
 
-    found = base(replace(case, inputs={name: turned(name, a) for name, a in case.inputs.items()}))
-    return {name: turned(name, a) for name, a in found.items()}
+    return turned(base(given(case, turned(case.inputs))))
 
 
 def _exact_left(own: Any, A: Any, D: Any) -> Any:

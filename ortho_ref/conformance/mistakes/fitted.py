@@ -79,12 +79,8 @@ def _number(family: Fitted, vector: Vector, given: Arrays, dtype: str) -> float 
     if number is None:
         return None
     least = max(2 * size(number), tolerance(vector.case.kind, dtype) / 1000)
-    return next((short for short in _shorter(number) if size(short) <= least), number)
-
-
-def _shorter(number: float) -> list[float]:
-    """0, and the number with one digit, with two ..."""
-    return [0.0, *(float(f"{number:.{digits}e}") for digits in range(_DIGITS))]
+    shorter = [0.0, *(float(f"{number:.{digits}e}") for digits in range(_DIGITS))]  # 0, and with one digit, two ...
+    return next((short for short in shorter if size(short) <= least), number)
 
 
 def _nearest(rest: Callable[[float], np.ndarray], begin: float, below_1: bool, off: float) -> float | None:

@@ -6,26 +6,9 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, GATES, both, either, layer, on, phi, sequence, tokens
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Predicate,
-    exchanged,
-    fed,
-    given,
-    negative,
-    nothing,
-    read_as,
-    same,
-    swapped,
-    table,
-    tied,
-    times,
-    transposed,
-)
-from ortho_ref.conformance.mistakes.private import private
-
-activations = private("ortho_ref.activations")
+from ortho_ref.conformance.mistakes.changes import negative, nothing, same, times, transposed
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, table, without
+from ortho_ref.conformance.mistakes.ways import exchanged, fed, read_as, squashed, swapped, tied
 
 BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
 
@@ -34,22 +17,20 @@ def _as_other(case: Case, base: Base) -> Arrays:
     """A GRU that resets before the product as one that resets after it, and the other way round: z is 1 - u."""
     own = case.config["cell"]
     other = AFTER if own == BEFORE else BEFORE
-    config = {"cell": other, "activation": case.config["activation"]}
-    if other == AFTER:
-        config |= {"reset_gate": True, "update_gate": True, "recurrent_bias": False}
-    inputs, signs = {name: a for name, a in case.inputs.items() if not name.startswith("weights.")}, {}
-    for old, new, sign in zip(GATES[own], GATES[other], (1, -1, 1), strict=True):
-        for kind in "WUb":
-            signs[f"weights.{kind}_{old}"] = f"weights.{kind}_{new}", sign
-    inputs |= {new: sign * case.inputs[old] for old, (new, sign) in signs.items()}
+    options = {"reset_gate": True, "update_gate": True, "recurrent_bias": False} if other == AFTER else {}
+    config = {"cell": other, "activation": case.config["activation"], **options}
+    gates = list(zip(GATES[own], GATES[other], (1, -1, 1), strict=True))
+    names = {f"weights.{k}_{old}": (f"weights.{k}_{new}", sign) for old, new, sign in gates for k in "WUb"}
+    inputs = {name: a for name, a in case.inputs.items() if not name.startswith("weights.")}
+    inputs |= {new: sign * case.inputs[old] for old, (new, sign) in names.items()}
     found = base(replace(case, config=config, inputs=inputs))
-    back = {f"d_{old}": sign * found.pop(f"d_{new}") for old, (new, sign) in signs.items()}
+    back = {f"d_{old}": sign * found.pop(f"d_{new}") for old, (new, sign) in names.items()}
     return {**found, **back}
 
 
 _all_gates = both(on("r", AFTER), on("z", AFTER))
-two_biases = both(sequence(AFTER), lambda case: bool(case.config["recurrent_bias"]))
-_without_bias = both(_all_gates, lambda case: not case.config["recurrent_bias"])
+two_biases = sequence(AFTER, recurrent_bias=True)
+_without_bias = both(_all_gates, sequence(recurrent_bias=False))
 _tanh_without_bias = both(sequence(AFTER), lambda case: phi(case) != "modrelu" and not two_biases(case))
 _square = both(
     sequence(),
@@ -62,14 +43,9 @@ def _reset_gate_open(case: Case) -> Arrays:
     return changed | {"weights.b_r": np.full_like(case.inputs["weights.b_r"], 1e3)}
 
 
-def _flipped(gate: str) -> Outputs:
+def flipped(gate: str) -> Outputs:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
     return read_as(negative, *(f"weights.{way}{kind}_{gate}" for way in ("", "layer*.") for kind in "WUb"))
-
-
-def _written(gate: str, cell: str) -> Predicate:
-    """A cell, or layers of it, whose gate that writes is on."""
-    return either(on(gate, cell), layer(cell=cell))
 
 
 def _has_vector(*gates: str) -> Predicate:
@@ -77,18 +53,15 @@ def _has_vector(*gates: str) -> Predicate:
     return both(sequence(AFTER), lambda case: any(f"weights.{gate}" in case.inputs for gate in gates))
 
 
-def _vectors_squashed(case: Case, base: Base) -> Arrays:
-    names = [name for name in ("weights.r", "weights.z") if name in case.inputs]
-    squashed: Arrays = {name: activations.sigmoid(case.inputs[name]) for name in names}
-    found = base(given(case, squashed))
-    slopes = {name: y * (1 - y) for name, y in squashed.items()}
-    return {**found, **{f"d_{n}": found[f"d_{n}"] * slopes[n] for n in names if f"d_{n}" in found}}
+def _begun(change: Outputs) -> Outputs:
+    """With other initial states; what was given as them stands before the states of the steps, as ever."""
 
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = change(case, base)
+        given_ones = {n: case.inputs[f"{n}0"][None] for n in ("h", "c") if n in found}
+        return found | {n: np.concatenate([first, found[n][1:]]) for n, first in given_ones.items()}
 
-def _states_swapped(case: Case, base: Base) -> Arrays:
-    found = swapped("h0", "c0")(case, base)
-    # What was given as h_0 stands before the states of the steps, whatever the steps began with
-    return found | {n: np.concatenate([case.inputs[f"{n}0"][None], found[n][1:]]) for n in ("h", "c")}
+    return outputs
 
 
 def _one_bias(case: Case, base: Base) -> Arrays:
@@ -100,17 +73,15 @@ def _one_bias(case: Case, base: Base) -> Arrays:
 
 def _reset_before_one_bias(case: Case, base: Base) -> Arrays:
     """gru_reset_after with b_hh computed as gru_reset_before: b_h + b_hh outside the reset, as all of its bias."""
-    b = {"weights.b_h": case.inputs["weights.b_h"] + case.inputs["weights.b_hh"]}
-    inputs = {name: a for name, a in case.inputs.items() if name != "weights.b_hh"} | b
-    found = _as_other(replace(case, config={**case.config, "recurrent_bias": False}, inputs=inputs), base)
+    b = case.inputs["weights.b_h"] + case.inputs["weights.b_hh"]
+    found = _as_other(given(without(case, "weights.b_hh"), {"weights.b_h": b}, recurrent_bias=False), base)
     return found | {"d_weights.b_hh": found["d_weights.b_h"]}
 
 
 def _bias_inside(case: Case, base: Base) -> Arrays:
     """b_h inside the reset, r * (U_h h + b_h), and none outside."""
     b_h = case.inputs["weights.b_h"]
-    inputs = {**case.inputs, "weights.b_hh": b_h, "weights.b_h": nothing(b_h)}
-    found = base(replace(case, config={**case.config, "recurrent_bias": True}, inputs=inputs))
+    found = base(given(case, {"weights.b_hh": b_h, "weights.b_h": nothing(b_h)}, recurrent_bias=True))
     inside = found.pop("d_weights.b_hh", None)
     return found if inside is None else found | {"d_weights.b_h": inside}
 
@@ -118,12 +89,6 @@ def _bias_inside(case: Case, base: Base) -> Arrays:
 def _rolled(case: Case) -> Arrays:
     columns = next(a.shape[1] for name, a in case.inputs.items() if name.startswith("weights.W"))
     return {"x": (case.inputs["x"] + 1) % columns}
-
-
-def _without_start(case: Case, base: Base) -> Arrays:
-    found = read_as(nothing, "h0", "c0")(case, base)
-    starts = {name: case.inputs[f"{name}0"][None] for name in ("h", "c") if name in found}
-    return found | {name: np.concatenate([start, found[name][1:]]) for name, start in starts.items()}
 
 
 def plus_one(name: str) -> Outputs:
@@ -144,11 +109,14 @@ MISTAKES = table(
     ("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE), _as_other),
     ("reset-before", "the reset gate applied to h before U_h, as Cho et al. do", _without_bias, _as_other),
     ("no-reset", "no reset gate", on("r", BEFORE, AFTER), fed(_reset_gate_open)),
-    ("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", _written("u", BEFORE), _flipped("u")),
-    ("z-writes", "z the weight of the new content, h = (1 - z) h + z c", _written("z", AFTER), _flipped("z")),
+    ("u-keeps", "u the weight of the old state, h = u h + (1 - u) c",
+     either(on("u", BEFORE), layer(cell=BEFORE)), flipped("u")),
+    ("z-writes", "z the weight of the new content, h = (1 - z) h + z c",
+     either(on("z", AFTER), layer(cell=AFTER)), flipped("z")),
     ("z-vector-writes", "the vector z the weight of the new content, h = (1 - z) h + z c",
      _has_vector("z"), read_as(lambda z: 1 - z, "weights.z", adjoint=negative)),
-    ("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed),
+    ("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"),
+     squashed("weights.r", "weights.z")),
     ("r-u-swapped", "the weights of r and u exchanged", every_before, exchanged(r="u", u="r")),
     ("r-z-swapped", "the weights of r and z exchanged", every_after, exchanged(r="z", z="r")),
     ("order-ucr", "r, u, c with the weights of u, c, r", every_before, exchanged(r="u", u="c", c="r")),
@@ -165,7 +133,7 @@ MISTAKES = table(
     ("lstm-coupled", "f = 1 - i, without a forget gate of its own",
      LSTM, tied({f"weights.{kind}_f": f"weights.{kind}_i" for kind in "WUb"}, sign=-1)),
     ("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", LSTM, plus_one("weights.b_f")),
-    ("h0-c0-swapped", "h_0 and c_0 exchanged", LSTM, _states_swapped),
+    ("h0-c0-swapped", "h_0 and c_0 exchanged", LSTM, _begun(swapped("h0", "c0"))),
     ("U-transposed", "every U transposed",
      either(sequence(), layer(parametrized=None)), read_as(transposed, "weights.U*", "weights.layer*.U*")),
     ("W-transposed", "every W transposed, where m = n", _square, read_as(transposed, "weights.W*")),
@@ -179,5 +147,5 @@ MISTAKES = table(
      two_biases, _reset_before_one_bias),
     ("bias-inside-reset", "b_h inside the reset, r (U_h h + b_h)", _tanh_without_bias, _bias_inside),
     ("tokens-one-late", "token k read as k + 1", tokens, fed(_rolled)),
-    ("h0-ignored", "h_0 = 0: the initial state is not taken", sequence(), _without_start),
+    ("h0-ignored", "h_0 = 0: the initial state is not taken", sequence(), _begun(read_as(nothing, "h0", "c0"))),
 )  # fmt: skip

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, altered, nothing, table, times
+from ortho_ref.conformance.mistakes.changes import nothing, times
+from ortho_ref.conformance.mistakes.mistake import Outputs, Predicate, table
+from ortho_ref.conformance.mistakes.ways import altered
 
 
 def _chosen(case: Case, kind: str, names: tuple[str, ...], value: float | None = None) -> list[str]:

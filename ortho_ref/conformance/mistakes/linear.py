@@ -1,58 +1,41 @@
 """Wrong versions of the recurrences, as the kit's mistakes: of inputs, of outputs, or of one function of a step."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.conformance.cases.case import Arrays, Case, in_precision
-from ortho_ref.conformance.linear import delta, xlstm
+from ortho_ref.conformance.linear import delta, diagonal, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
-from ortho_ref.conformance.mistakes.applies import both
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Predicate,
-    altered,
-    configured,
-    conjugate,
-    fed,
-    negative,
-    nothing,
-    read_as,
-    table,
-    times,
-)
+from ortho_ref.conformance.mistakes.applies import both, linear
+from ortho_ref.conformance.mistakes.changes import Change, conjugate, late, negative, nothing, same, times
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, by_case, chained, given, table, without
+from ortho_ref.conformance.mistakes.ways import altered, configured, fed, read_as, read_through, squashed, through
 
 CHUNK = 64
 
 
-def linear(*names: str, has: str = "", **options: Any) -> Predicate:
-    """A case of one of these recurrences, of any unless given, that has this input and these options."""
-
-    def applies(case: Case) -> bool:
-        if case.kind != "linear" or (names and recurrence_of(case.config).name not in names):
-            return False
-        return (not has or has in case.inputs) and all(case.config.get(k) == v for k, v in options.items())
-
-    return applies
-
-
-def changed(**fields: Any) -> Callable[[Case, Base], Arrays]:
+def changed(**fields: Any) -> Outputs:
     """Another recurrence; `parts` are added to those that are there."""
 
     def outputs(case: Case, base: Base) -> Arrays:
         r = recurrence_of(case.config)
         own = replace(r, **{**fields, "parts": {**r.parts, **fields.get("parts", {})}})
-        return base(replace(case, config={**case.config, "recurrence": own}))
+        return base(given(case, recurrence=own))
 
     return outputs
 
 
-def part(**functions: Any) -> Callable[[Case, Base], Arrays]:
+def part(**functions: Any) -> Outputs:
     """Other functions of a step."""
     return changed(parts=functions)
+
+
+def has(name: str, **options: Any) -> Predicate:
+    """A case of a recurrence that has this input and these options."""
+    return both(linear(**options), lambda case: name in case.inputs)
 
 
 # What is kept between two steps
@@ -64,24 +47,15 @@ def _bfloat16(a: np.ndarray) -> np.ndarray:
     return in_precision(a, "bfloat16").astype(a.dtype)
 
 
-def _marked(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Case, Base], Arrays]:
-    """Other resets."""
-
-    def marks(case: Case) -> Arrays:
-        return {"resets": change(case.inputs.get("resets", np.zeros(case.inputs["do"].shape[:2], bool)))}
-
-    return fed(marks)
-
-
-def _borders(marks: np.ndarray) -> np.ndarray:
-    steps = np.arange(len(marks))
-    return marks | ((steps > 0) & (steps % CHUNK == 0))[:, None]
+def _reset_at_borders(case: Case) -> Arrays:
+    marks = case.inputs.get("resets", np.zeros(case.inputs["do"].shape[:2], bool)).copy()
+    marks[CHUNK::CHUNK] = True
+    return {"resets": marks}
 
 
 def _from_empty(case: Case, base: Base) -> Arrays:
-    first = {f"{name}0": case.inputs[f"{name}0"] for name in recurrence_of(case.config).states}
-    found = base(replace(case, inputs={name: a for name, a in case.inputs.items() if name not in first}))
-    return {**found, **{f"d_{name}": nothing(a) for name, a in first.items()}}
+    first = [f"{name}0" for name in recurrence_of(case.config).states]
+    return {**base(without(case, *first)), **{f"d_{name}": nothing(case.inputs[name]) for name in first}}
 
 
 def _square(case: Case) -> bool:
@@ -89,38 +63,26 @@ def _square(case: Case) -> bool:
     return linear()(case) and any(a.shape[-1] == a.shape[-2] for a in states)
 
 
-def _transposed(case: Case, base: Base) -> Arrays:
-    own = {name: _turned(a) for name, a in case.inputs.items() if name in ("S0", "C0", "dS_T", "dC_T")}
-    found = base(replace(case, inputs={**case.inputs, **own}))
-    return {**found, **{n: _turned(a) for n, a in found.items() if n in ("S_T", "C_T", "d_S0", "d_C0")}}
-
-
 def _turned(a: np.ndarray) -> np.ndarray:
     return np.swapaxes(a, -1, -2)
 
 
-def _no_final(case: Case) -> Arrays:
-    return {n: nothing(a) for n, a in case.inputs.items() if n.startswith("d") and n.endswith("_T")}
+# The delta rule: order and removal
 
 
-# The delta rule: order, removal, beta, keys
-
-
-def _write_then_decay(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
-    P, back_P = delta.decay_then_write(S, np.zeros_like(g), k, v, beta)
-    P, back_g = delta.decayed(P, g)
+def _write_then_decay(S: Any, g: Any, *writes: Any) -> Any:
+    P, own = delta.in_turn(S, (delta.decay_then_write, nothing(g), *writes), (delta.decayed, g))
 
     def back(dP: np.ndarray) -> Any:
-        dP, dg = back_g(dP)
-        dS, _, dk, dv, dbeta = back_P(dP)
-        return dS, dg, dk, dv, dbeta
+        dS, (_, *dwrites), (dg,) = own(dP)
+        return dS, dg, *dwrites
 
     return P, back
 
 
 def _error_before_decay(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
     """alpha S + beta k (v - S^T k)^T."""
-    W, back_W = delta.decay_then_write(S, np.zeros_like(g), k, v, beta)
+    W, back_W = delta.decay_then_write(S, nothing(g), k, v, beta)
     P, back_g = delta.decayed(S, g)
 
     def back(dP: np.ndarray) -> Any:
@@ -130,20 +92,16 @@ def _error_before_decay(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
     return P + W - S, back
 
 
-def _decay_each_write(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
-    backs = []
-    for j in range(len(k)):
-        S, back_j = delta.decay_then_write(S, g, k[j : j + 1], v[j : j + 1], beta[j : j + 1])
-        backs.append(back_j)
+def _decay_each_write(S: Any, g: Any, *writes: Any) -> Any:
+    steps = [(delta.decay_then_write, g, *(a[None] for a in write)) for write in zip(*writes, strict=True)]
+    P, own = delta.in_turn(S, *steps)
 
     def back(dP: np.ndarray) -> Any:
-        dg, parts = np.zeros_like(g), list[Any]()
-        for back_j in reversed(backs):
-            dP, dg_j, *part_j = back_j(dP)
-            dg, parts = dg + dg_j, [part_j, *parts]
-        return dP, dg, *(np.concatenate(each) for each in zip(*parts, strict=True))
+        dS, *parts = own(dP)
+        dg, *dwrites = zip(*parts, strict=True)
+        return dS, sum(dg), *map(np.concatenate, dwrites)
 
-    return S, back
+    return P, back
 
 
 def _no_removal(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
@@ -157,21 +115,8 @@ def _no_removal(S: Any, g: Any, k: Any, v: Any, beta: Any) -> Any:
     return P + delta.outer(b * k, v).sum(axis=0), back
 
 
-def _sigmoid_again(case: Case, base: Base) -> Arrays:
-    y = sigmoid(case.inputs["beta"])
-    found = base(replace(case, inputs={**case.inputs, "beta": y}))
-    return {**found, "d_beta": found["d_beta"] * sigmoid_derivative(y)}
-
-
-def _flipped(a: np.ndarray) -> np.ndarray:
-    return a[:, ::-1]
-
-
 def _one_decay(a: np.ndarray) -> np.ndarray:
     return np.broadcast_to(a.mean(axis=-1, keepdims=True), a.shape)
-
-
-# Decays by their cumulated logarithm
 
 
 def _by_float32_sums(case: Case, found: Arrays) -> Arrays:
@@ -194,57 +139,31 @@ def _roles_exchanged(S: Any, w: Any, reads: Any, writes: Any) -> Any:
     return P, back
 
 
-def _decay_then_remove(S: Any, w: Any, reads: Any, writes: Any) -> Any:
-    P, back_w = delta.decayed(S, w)
-    P, back_P = delta.decay_and_remove(P, np.zeros_like(w), reads, writes)
+def _decay_then_remove(S: Any, w: Any, *between: Any) -> Any:
+    P, own = delta.in_turn(S, (delta.decayed, w), (delta.decay_and_remove, nothing(w), *between))
 
     def back(dP: np.ndarray) -> Any:
-        dP, _, dreads, dwrites = back_P(dP)
-        return *back_w(dP), dreads, dwrites
+        dS, (dw,), (_, *rest) = own(dP)
+        return dS, dw, *rest
 
     return P, back
 
 
-def _exp_exp(case: Case, base: Base) -> Arrays:
-    w = -np.exp(case.inputs["w"])
-    found = base(replace(case, inputs={**case.inputs, "w": w}))
-    return {**found, "d_w": found["d_w"] * w}
+def _minus_exp(w: np.ndarray) -> np.ndarray:
+    return -np.exp(w)
 
 
-# LRU, minGRU
+# LRU, xLSTM
 
 
-def _gamma_one(config: Any, x: Arrays) -> Any:
-    name = "gamma_log" if config["gamma"] == "learned" else "nu_log"
-    return np.ones_like(x[name]), name, np.zeros_like(x[name])
+def _gamma(change: Change) -> Outputs:
+    """Another gamma, without a gradient through it."""
 
+    def gamma(config: Any, x: Arrays) -> Any:
+        value, name, slope = diagonal.gamma(config, x)
+        return change(value), name, nothing(slope)
 
-def _gamma_fixed(config: Any, x: Arrays) -> Any:
-    value = np.sqrt(-np.expm1(-2 * np.exp(x["nu_log"])))
-    return value, "nu_log", np.zeros_like(value)
-
-
-def _conjugated(case: Case, found: Arrays) -> Arrays:
-    return {name: conjugate(found[name]) for name in ("d_u", "d_x0") if name in found}
-
-
-# xLSTM
-
-
-def _no_max(log_f: Any, i: Any, m: Any) -> Any:
-    """m = log f + m before, or i where that is not finite."""
-    a = log_f + m
-    carries = np.isfinite(a)
-    new = np.where(carries, a, i)
-    F, I = np.exp(a - new), np.exp(i - new)
-
-    def back(dF: Any, dI: Any, dnew: Any) -> Any:
-        da, di = F * dF, I * dI
-        rest = dnew - da - di
-        da, di = da + np.where(carries, rest, 0), di + np.where(carries, 0, rest)
-        return da, di, da
-
-    return F, I, new, back
+    return part(gamma=gamma)
 
 
 def _not_rescaled(log_f: Any, i: Any, m: Any) -> Any:
@@ -259,21 +178,6 @@ def _not_rescaled(log_f: Any, i: Any, m: Any) -> Any:
     return F, I, new, back
 
 
-def _floor_one(s: Any, m: Any) -> Any:
-    larger = np.abs(s) >= 1
-    return np.where(larger, np.abs(s), 1.0), np.where(larger, np.sign(s), 0), nothing(m)
-
-
-def _no_absolute(s: Any, m: Any) -> Any:
-    larger, floor = s >= np.exp(-m), np.exp(-m)
-    return np.where(larger, s, floor), np.where(larger, 1.0, 0), np.where(larger, 0, -floor)
-
-
-def _scaled_queries(case: Case, base: Base) -> Arrays:
-    by = times(case.config["scale"])
-    return read_as(by, "q")(replace(case, config={**case.config, "scale": 1.0}), base)
-
-
 _DELTA = ("gated_delta_rule", "delta_product", "kda")
 _delta, _matrix, _xlstm = linear(*_DELTA), linear(*_DELTA, "rwkv7"), linear("mlstm", "slstm")
 
@@ -282,18 +186,19 @@ MISTAKES = table(
     ("linear-state-bfloat16", "the state kept in bfloat16 between steps: keep it in float32",
      linear(), changed(kept=_bfloat16)),
     ("linear-chunk-drops-state", "the state dropped every 64 steps: hand it on from chunk to chunk",
-     both(linear(), lambda case: len(case.inputs["do"]) > CHUNK), _marked(_borders)),
+     both(linear(), lambda case: len(case.inputs["do"]) > CHUNK), fed(_reset_at_borders)),
     ("linear-initial-ignored", "the initial state ignored", linear(initial_state=True), _from_empty),
-    ("linear-state-transposed", "the matrix state as (V, K), given and returned: it is (K, V)", _square, _transposed),
+    ("linear-state-transposed", "the matrix state as (V, K), given and returned: it is (K, V)",
+     _square, through(_turned, ("S0", "C0", "dS_T", "dC_T"), ("S_T", "C_T", "d_S0", "d_C0"))),
     ("linear-final-gradient-ignored", "the gradient by the final state left out of the backward pass",
-     linear(), fed(_no_final)),
+     linear(), read_as(nothing, "d*_T")),
     ("linear-resets-ignored", "resets ignored: states run on into the next sequence",
-     linear(has="resets"), _marked(nothing)),
+     has("resets"), read_as(nothing, "resets")),
     ("linear-resets-late", "resets one step late: a mark empties the state before its own step",
-     linear(has="resets"), _marked(lambda marks: np.concatenate([nothing(marks[:1]), marks[:-1]]))),
+     has("resets"), read_as(late, "resets")),
     ("linear-decay-gradient-float32", "the decay's gradient summed in float32, from that of its cumulated logarithm",
      _matrix, altered(_by_float32_sums)),
-    ("linear-scale-left-out", "1/sqrt(K) left out", linear(has="q"), configured(scale=1.0)),
+    ("linear-scale-left-out", "1/sqrt(K) left out", has("q"), configured(scale=1.0)),
     ("delta-write-before-decay", "the decay after the write: decay the old state, then write",
      _delta, part(transition=_write_then_decay)),
     ("delta-error-before-decay", "v - S^T k taken of the state before its decay: decay it first",
@@ -304,15 +209,15 @@ MISTAKES = table(
     ("delta-beta-halved", "beta / 2 in place of beta: beta may go up to 2, for negative eigenvalues",
      _delta, read_as(times(0.5), "beta")),
     ("delta-beta-sigmoid-again", "sigmoid(beta) in place of beta: the sigmoid is taken already",
-     _delta, _sigmoid_again),
+     _delta, squashed("beta")),
     ("delta-unnormalised", "q and k as they are: divide them by sqrt(|.|^2 + eps)",
-     linear(has="beta", normalise=True), configured(normalise=False)),
+     has("beta", normalise=True), configured(normalise=False)),
     ("delta-eps-left-out", "q and k divided by |.|, without eps below the root",
-     linear(has="beta", normalise=True), configured(eps=0.0)),
+     has("beta", normalise=True), configured(eps=0.0)),
     ("delta-product-decay-each-write", "the decay before every write of a step: it comes once, before the first",
      linear("delta_product"), part(transition=_decay_each_write)),
     ("delta-product-writes-reversed", "the writes of a step in the opposite order",
-     linear("delta_product"), read_as(_flipped, "k", "v", "beta")),
+     linear("delta_product"), read_as(lambda a: a[:, ::-1], "k", "v", "beta")),
     ("kda-one-decay", "one decay for a head, the mean over its channels: every channel has its own",
      linear("kda"), read_as(_one_decay, "g")),
     ("rwkv7-no-removal", "the removal term left out: subtract (a * kappa) (S^T kappa)^T",
@@ -321,13 +226,14 @@ MISTAKES = table(
      linear("rwkv7"), part(transition=_roles_exchanged)),
     ("rwkv7-remove-after-decay", "what is removed read from the decayed state, as KDA does: read it before",
      linear("rwkv7"), part(transition=_decay_then_remove)),
-    ("rwkv7-exp-exp", "the decay exp(-exp(w)): w is the logarithm of the decay", linear("rwkv7"), _exp_exp),
+    ("rwkv7-exp-exp", "the decay exp(-exp(w)): w is the logarithm of the decay", linear("rwkv7"),
+     read_through(_minus_exp, _minus_exp, "w")),
     ("rwkv7-unnormalised", "kappa as it is: divide it by its length",
      linear("rwkv7", normalise=True), configured(normalise=False)),
-    ("lru-gamma-left-out", "gamma left out: x_t = lambda x_{t-1} + gamma u_t", linear("lru"), part(gamma=_gamma_one)),
-    ("lru-gamma-no-gradient", "no gradient to nu_log through gamma",
-     linear("lru", gamma="computed"), part(gamma=_gamma_fixed)),
-    ("lru-conjugate-gradients", "complex gradients conjugated, as JAX has them", linear("lru"), altered(_conjugated)),
+    ("lru-gamma-left-out", "gamma left out: x_t = lambda x_{t-1} + gamma u_t", linear("lru"), _gamma(np.ones_like)),
+    ("lru-gamma-no-gradient", "no gradient to nu_log through gamma", linear("lru", gamma="computed"), _gamma(same)),
+    ("lru-conjugate-gradients", "complex gradients conjugated, as JAX has them", linear("lru"),
+     through(conjugate, (), ("d_u", "d_x0"))),
     ("mingru-z-keeps", "z as the weight of the old state: it weighs the new content",
      linear("mingru"), read_as(negative, "a")),
     ("mingru-content-identity", "the content as it is: take g of it",
@@ -335,7 +241,7 @@ MISTAKES = table(
     ("mingru-content-g", "g of the content: it is used as it is",
      linear("mingru", activation="identity"), configured(activation="g")),
     ("xlstm-stabiliser-without-max", "m = log f + m, without the maximum with i: gates overflow",
-     _xlstm, part(stabilised=_no_max)),
+     _xlstm, part(stabilised=partial(xlstm.stabilised, carries=lambda log_f, i: np.isfinite(log_f)))),
     ("xlstm-forget-not-rescaled", "f' = exp(log f): multiply it by exp(m_{t-1} - m_t)",
      _xlstm, part(stabilised=_not_rescaled)),
     ("xlstm-forget-exp", "an exponential forget gate: take the sigmoid",
@@ -343,14 +249,14 @@ MISTAKES = table(
     ("xlstm-forget-sigmoid", "a sigmoid forget gate: take the exponential",
      linear("mlstm", "slstm", forget="exp"), configured(forget="sigmoid")),
     ("mlstm-floor-one", "max(|n q|, 1) in the denominator: C and n carry exp(-m), so the 1 becomes exp(-m)",
-     linear("mlstm"), part(floored=_floor_one)),
+     linear("mlstm"), part(floored=lambda s, m: (*xlstm.floored(s, nothing(m))[:2], nothing(m)))),
     ("mlstm-floor-left-out", "|n q| alone in the denominator: take max(|n q|, exp(-m))",
      linear("mlstm"), part(floored=lambda s, m: (np.abs(s), np.sign(s), nothing(m)))),
     ("mlstm-absolute-left-out", "max(n q, exp(-m)) in the denominator: take |n q|",
-     linear("mlstm"), part(floored=_no_absolute)),
+     linear("mlstm"), part(floored=lambda s, m: xlstm.floored(np.maximum(s, 0), m))),
     ("mlstm-eps", "1e-6 added to the denominator, as in NX-AI/xlstm", linear("mlstm", eps=0.0), configured(eps=1e-6)),
     ("mlstm-scaled-queries", "q scaled in place of k, as in xlstm's chunkwise_simple: C and n are sqrt(K) times larger",
-     linear("mlstm"), _scaled_queries),
+     linear("mlstm"), chained(by_case(lambda case: read_as(times(case.config["scale"]), "q")), configured(scale=1.0))),
     ("mlstm-m-from-minus-infinity", "m = i after the first step: the empty state has m = 0",
      linear("mlstm"), changed(empty={"m": -np.inf})),
     ("slstm-m-from-zero", "m = 0 in the empty state: m = i after the first step", linear("slstm"), changed(empty={})),

@@ -4,21 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ortho_ref.activations import sigmoid
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import both
-from ortho_ref.conformance.mistakes.mistake import Base, Predicate, altered, fed, given, scaled, table
+from ortho_ref.conformance.mistakes.applies import both, loss, neither
+from ortho_ref.conformance.mistakes.changes import sigmoid_slope
+from ortho_ref.conformance.mistakes.mistake import Base, given, table
+from ortho_ref.conformance.mistakes.ways import altered, fed, scaled, squashed
 
 CE, BCE, MSE = "cross_entropy", "binary_cross_entropy", "mean_squared_error"
 BOTH = ("loss", "d_outputs")
-
-
-def loss(*names: str, **config: object) -> Predicate:
-    """A case of kind loss, of one of these losses, with such a config."""
-    return lambda case: (
-        case.kind == "loss"
-        and (not names or case.config["loss"] in names)
-        and all(case.config[key] == value for key, value in config.items())
-    )
 
 
 def _entries(case: Case) -> float:
@@ -26,10 +20,6 @@ def _entries(case: Case) -> float:
     T, B, q = case.inputs["outputs"].shape
     counted = case.inputs["mask"].sum() if "mask" in case.inputs else T * B
     return float(counted * (case.config["groups"] if case.config["loss"] != MSE else q))
-
-
-def _always(factor: float) -> Callable[[Case], float]:
-    return lambda case: factor
 
 
 def _share_counted(case: Case) -> float:
@@ -77,12 +67,6 @@ def _without(target: Callable[[Case], np.ndarray]) -> Callable[[Case, Arrays], A
     return lambda case, found: {"d_outputs": found["d_outputs"] + _weight(case) * target(case) / _entries(case)}
 
 
-def _probability(case: Case) -> np.ndarray:
-    """sigma(o), in the form that does not overflow."""
-    small = np.exp(-abs(case.inputs["outputs"]))
-    return np.where(case.inputs["outputs"] >= 0, 1, small) / (1 + small)
-
-
 def _saturated(case: Case) -> bool:
     """Whether a probability is 0 or 1 to float64."""
     return bool(abs(case.inputs["outputs"]).max() > 40)
@@ -90,34 +74,26 @@ def _saturated(case: Case) -> bool:
 
 def _not_sigmoid(case: Case, found: Arrays) -> Arrays:
     """(p - y) / (p (1 - p))."""
-    p = _probability(case)
-    return {"d_outputs": found["d_outputs"] / (p * (1 - p))}
-
-
-def _sigmoid_twice(case: Case, base: Base) -> Arrays:
-    """sigma(o) where the logit should be: of a loss that takes logits, behind a layer that has the sigmoid already."""
-    p = _probability(case)
-    found = base(given(case, {"outputs": p}))
-    return {**found, "d_outputs": found["d_outputs"] * p * (1 - p)}
+    return {"d_outputs": found["d_outputs"] / sigmoid_slope(case.inputs["outputs"])}
 
 
 def _clipped(case: Case, found: Arrays) -> Arrays:
     """-y log p - (1 - y) log(1 - p), p within [epsilon, 1 - epsilon], as Keras has it."""
-    p, y, epsilon = _probability(case), _yes(case), 1e-7
+    p, y, epsilon = sigmoid(case.inputs["outputs"]), _yes(case), 1e-7
     within = np.clip(p, epsilon, 1 - epsilon)
     losses = _weight(case) * (-y * np.log(within) - (1 - y) * np.log1p(-within))
     return {"loss": losses.sum() / _entries(case), "d_outputs": np.where(within == p, found["d_outputs"], 0.0)}
 
 
-_bits, _half = _always(float(1 / np.log(2))), _always(0.5)
+_BITS = float(1 / np.log(2))
 
 MISTAKES = table(
     ("loss-summed", "the sum for the mean", loss(), scaled(_entries, *BOTH)),
     ("loss-gradient-summed", "the gradient of the sum, beside the mean", loss(), scaled(_entries, "d_outputs")),
     ("loss-batch-mean", "the mean over the batch of the sum over time",
      loss(masked=False), scaled(lambda case: float(len(case.inputs["outputs"])), *BOTH)),
-    ("loss-bits", "bits for nats", loss(CE, BCE), scaled(_bits, *BOTH)),
-    ("loss-bits-alone", "the loss in bits, its gradient in nats", loss(CE, BCE), scaled(_bits, "loss")),
+    ("loss-bits", "bits for nats", loss(CE, BCE), scaled(_BITS, *BOTH)),
+    ("loss-bits-alone", "the loss in bits, its gradient in nats", loss(CE, BCE), scaled(_BITS, "loss")),
     ("loss-mask-in-mean", "the mean over all entries, masked ones among them",
      loss(masked=True), scaled(_share_counted, *BOTH)),
     ("loss-mask-ignored", "no mask", loss(masked=True), fed(_unmasked)),
@@ -129,13 +105,14 @@ MISTAKES = table(
      loss(CE, groups=1, masked=False), altered(_not_softmax)),
     ("loss-no-target", "the gradient without - 1_y", loss(CE, groups=1), altered(_without(_one_hot))),
     ("bce-by-probabilities", "the gradient by the probability, not by the logit",
-     both(loss(BCE), lambda case: not _saturated(case)), altered(_not_sigmoid)),
+     both(loss(BCE), neither(_saturated)), altered(_not_sigmoid)),
     ("bce-no-target", "the gradient without - y", loss(BCE), altered(_without(_yes))),
-    ("bce-sigmoid-twice", "the sigmoid applied twice", loss(BCE), _sigmoid_twice),
+    ("bce-sigmoid-twice", "the sigmoid applied twice",  # a layer has it, and the loss takes logits
+     loss(BCE), squashed("outputs")),
     ("bce-clipped", "probabilities clipped at 1e-7, with no gradient beyond",
      both(loss(BCE), _saturated), altered(_clipped)),
-    ("mse-half", "half the squared error", loss(MSE), scaled(_half, *BOTH)),
-    ("mse-no-two", "the gradient without the factor 2", loss(MSE), scaled(_half, "d_outputs")),
+    ("mse-half", "half the squared error", loss(MSE), scaled(0.5, *BOTH)),
+    ("mse-no-two", "the gradient without the factor 2", loss(MSE), scaled(0.5, "d_outputs")),
     ("mse-sum-over-outputs", "the sum over the outputs of an entry, the mean over entries",
      loss(MSE), scaled(lambda case: case.inputs["outputs"].shape[-1] / case.config["groups"], *BOTH)),
 )  # fmt: skip

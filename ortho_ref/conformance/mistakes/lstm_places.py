@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.conformance.mistakes.applies import sequence
-from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Patched, around, nothing, replaced, same
+from ortho_ref.conformance.mistakes.changes import nothing, same
+from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs
+from ortho_ref.conformance.mistakes.patched import Patched, around, replaced
 from ortho_ref.conformance.mistakes.private import private
 
 lstm = private("ortho_ref.cells.lstm")

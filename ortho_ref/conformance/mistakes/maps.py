@@ -1,36 +1,17 @@
 """Maps but for Cayley's: geodesic steps, the exponential, rotations, the structured matrix, Householder reflections."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case, joined, parted
-from ortho_ref.conformance.mistakes.applies import both, either, of, updates
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    altered,
-    around,
-    conjugate,
-    fed,
-    given,
-    gradient_at,
-    instead,
-    negative,
-    nothing,
-    read_as,
-    scaled,
-    swapped,
-    table,
-    through,
-    times,
-    transposed,
-)
+from ortho_ref.conformance.mistakes.applies import both, either, neither, of, updates
+from ortho_ref.conformance.mistakes.changes import conjugate, negative, nothing, times, transposed
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, chained, given, table
+from ortho_ref.conformance.mistakes.patched import Patched, around, instead
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, fed, gradient_at, read_as, scaled, swapped, through
 
 geodesic = private("ortho_ref.parametrizations.geodesic")
 exponential = private("ortho_ref.parametrizations.exponential")
@@ -55,11 +36,6 @@ def _geodesic(change: Callable[[Any, Any], Any]) -> Outputs:
     return RETRACT(retract)
 
 
-def _as_printed(X: Any, delta: Any) -> Any:
-    """delta X^H is to be G^H U, whatever rounding has left of U^H U = I."""
-    return delta.conj().T @ X @ np.linalg.inv(X.conj().T)
-
-
 def _additive(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """Not unitary any more."""
     X = params["X"] - delta["X"]
@@ -77,69 +53,50 @@ def _by_tangent(case: Case, found: Arrays) -> Arrays:
     return {"d_params.A": W - W.T}
 
 
-def _unprojected(own: Any, self: Any, params: Any, buffers: Any, dU: Any) -> Any:
-    return {"A": exponential.exponential_derivative(params["A"].T, dU)}
-
-
 # Rotations
 
 STYLES = (rotations.TunableRotations, rotations.FFTRotations, rotations.VolumePreserving)
 _rotating = of("tunable_rotations", "fft_rotations", "volume_preserving")
-_phased = both(of("tunable_rotations", "fft_rotations"), lambda case: bool(case.config["complex"]))
+_phased = of("tunable_rotations", "fft_rotations", complex=True)
 _angles_negative = read_as(negative, "params.theta*", "params.Theta")
 _phases_negative = read_as(negative, "params.phi*")
 
 
 def _layers(change: Callable[[list[Any]], list[Any]]) -> Outputs:
     """Other layers of the rotations, or in another order."""
+    return Patched(*(around(style, "_layers", lambda own, *rest: iter(change(list(own(*rest))))) for style in STYLES))
 
-    def layers(own: Any, self: Any, n: int, buffers: Any) -> Iterator[Any]:
-        return iter(change(list(own(self, n, buffers))))
 
-    return Patched(*(around(style, "_layers", layers) for style in STYLES))
+def _each(change: Callable[[Any], Any]) -> Outputs:
+    """Each layer another."""
+    return _layers(lambda layers: [change(layer) for layer in layers])
 
 
 def _B_before_A(layers: list[Any]) -> list[Any]:
     return [layer for pair in zip(layers[1::2], layers[::2], strict=True) for layer in pair]
 
 
-def _reordered(angles: Any, own: Any, kind: str) -> Any:
-    row = angles(own, kind)
-    return row.T.reshape(-1).reshape(row.shape)
+def _columns_by_block(layer: Any) -> Any:
+    def angles(own: Any, kind: str) -> Any:
+        row = layer.angles(own, kind)
+        return row.T.reshape(row.shape)
+
+    return layer._replace(angles=angles)
 
 
-def _columns_by_block(layers: list[Any]) -> list[Any]:
-    return [layer._replace(angles=partial(_reordered, layer.angles)) for layer in layers]
+def _swapped(layer: Any) -> Any:
+    """The two rows of every pair exchanged."""
+    return layer._replace(pairs=lambda M: layer.pairs(M)[::-1])
 
 
-def _even_odd(layers: list[Any]) -> list[Any]:
-    return [layer._replace(pairs=lambda M: (M[::2], M[1::2])) for layer in layers]
-
-
-def _inverse_permutations(case: Case) -> Arrays:
-    names = [name for name in ("permutations", "permutation") if name in case.inputs]
-    return {name: np.argsort(case.inputs[name], axis=-1) for name in names}
-
-
-def _other_way_round(pairs: Any, M: Any) -> Any:
-    return pairs(M)[::-1]
-
-
-def _swapped(layers: list[Any]) -> list[Any]:
-    return [layer._replace(pairs=partial(_other_way_round, layer.pairs)) for layer in layers]
-
-
-def _phase_on_upper(case: Case, base: Base) -> Arrays:
-    """With the two rows of every pair exchanged and the angles negative the phase is the upper input's."""
-    return _layers(_swapped)(case, lambda inner: _angles_negative(inner, base))
+_backwards = chained(_layers(lambda layers: layers[::-1]), _each(_swapped), _phases_negative)
 
 
 def _phase_on_row(case: Case, base: Base) -> Arrays:
     """e^{iw} times the adjoint of: the layers backwards, the rows of every pair exchanged, the phases negative."""
     D, dU = np.exp(1j * case.inputs["params.omega"])[:, None], joined(case.inputs["dU"])
     inner = {"params.omega": nothing(case.inputs["params.omega"]), "dU": parted((D.conj() * dU).conj().T)}
-    backwards = _layers(lambda own: _swapped(own)[::-1])
-    found = backwards(given(case, inner), lambda c: _phases_negative(c, base))
+    found = _backwards(given(case, inner), base)
     U = D * joined(found["U"]).conj().T
     return {**found, "U": parted(U), "d_params.omega": (dU * U.conj()).imag.sum(axis=1)}
 
@@ -157,22 +114,12 @@ def _jax_cotangent(case: Case, base: Base) -> Arrays:
     return {**_conjugated_map(case, base), "U": base(case)["U"]}
 
 
-def _transforms_exchanged(case: Case, base: Base) -> Arrays:
-    """The conjugate of U at -w and v^*."""
-
-    def at_conjugates(inner: Case) -> Arrays:
-        turned = read_as(negative, *W)
-        return read_as(conjugate, *V)(inner, lambda c: turned(c, base))
-
-    return _conjugated_map(case, at_conjugates)
-
-
 # Householder reflections
 
 HOUSEHOLDER = of("householder")
 _several_reflections = both(HOUSEHOLDER, lambda case: case.config["reflections"] > 1)
 _all_reflections = both(HOUSEHOLDER, lambda case: case.config["reflections"] == len(case.inputs["params.V"]))
-_one_to_leave_out = both(_several_reflections, lambda case: not _all_reflections(case))  # and that is a reflection
+_one_to_leave_out = both(_several_reflections, neither(_all_reflections))  # and that is a reflection
 
 
 def _last_is_reflection(case: Case) -> Arrays:
@@ -194,13 +141,14 @@ def _as_if_unit(own: Any) -> Any:
 def _last_left_out(case: Case, base: Base) -> Arrays:
     """H_1 ... H_(m-1)."""
     V, m = case.inputs["params.V"], case.config["reflections"]
-    fewer = replace(case, config={**case.config, "reflections": m - 1})
-    found = base(given(fewer, {"params.V": V[:, :-1]}))
+    found = base(given(case, {"params.V": V[:, :-1]}, reflections=m - 1))
     return {**found, "d_params.V": np.concatenate([found["d_params.V"], nothing(V[:, -1:])], axis=1)}
 
 
 MISTAKES = table(
-    ("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC, _geodesic(_as_printed)),
+    ("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC,
+     # delta X^H is to be G^H U, whatever rounding has left of U^H U = I
+     _geodesic(lambda X, G: G.conj().T @ X @ np.linalg.inv(X.conj().T))),
     ("geodesic-uphill", "A with its sign flipped", GEODESIC, _geodesic(lambda X, G: -G)),
     ("geodesic-twice", "rate A in place of (rate / 2) A", GEODESIC, _geodesic(lambda X, G: 2 * G)),
     ("geodesic-real-gradient", "the real part of the gradient alone", GEODESIC, _geodesic(lambda X, G: G.real + 0j)),
@@ -213,19 +161,23 @@ MISTAKES = table(
     ("exp-gradient-tangent", "U^T dU - dU^T U for the gradient", EXP, altered(_by_tangent)),
     ("exp-derivative-at-A", "exp's derivative at A, not at A^T", EXP, DERIVATIVE(lambda own, A, E: own(A.T, E))),
     ("exp-no-projection", "the gradient not made skew",
-     EXP, instead(exponential.Exponential, "pullback")(_unprojected)),
+     EXP, instead(exponential.Exponential, "pullback")(
+         lambda own, self, params, buffers, dU: {"A": exponential.exponential_derivative(params["A"].T, dU)})),
     ("exp-gradient-half", "the projection on skew matrices, half the derivative by the free entries",
-     EXP, scaled(lambda case: 0.5, "d_params.A")),
+     EXP, scaled(0.5, "d_params.A")),
     ("rotation-sign", "angles with their sign flipped", _rotating, _angles_negative),
     ("rotation-layers-reversed", "the layers in the opposite order", _rotating, _layers(lambda own: own[::-1])),
     ("tunable-B-first", "the layers B A B A ... for A B A B ...", of("tunable_rotations"), _layers(_B_before_A)),
     ("fft-columns", "FFT style with the angles of a row taken block by block",
-     of("fft_rotations"), _layers(_columns_by_block)),
-    ("volume-even-odd", "pairs (0, 1), (2, 3) ... for (i, i + n/2)", of("volume_preserving"), _layers(_even_odd)),
+     of("fft_rotations"), _each(_columns_by_block)),
+    ("volume-even-odd", "pairs (0, 1), (2, 3) ... for (i, i + n/2)", of("volume_preserving"),
+     _each(lambda layer: layer._replace(pairs=lambda M: (M[::2], M[1::2])))),
     ("permutation-inverse", "the permutations' inverses",
-     of("volume_preserving", "structured_unitary"), fed(_inverse_permutations)),
+     of("volume_preserving", "structured_unitary"), read_as(lambda order: np.argsort(order, axis=-1), "permutation*")),
     ("phase-sign", "phases with their sign flipped", _phased, _phases_negative),
-    ("phase-on-upper", "the phase on the upper input of a pair, not the lower", _phased, _phase_on_upper),
+    ("phase-on-upper", "the phase on the upper input of a pair, not the lower",
+     # so it is with the two rows of every pair exchanged and the angles negative
+     _phased, chained(_each(_swapped), _angles_negative)),
     ("phase-on-row", "the phase on the first row of a rotation (the EUNN paper)", _phased, _phase_on_row),
     ("no-diagonal", "no final diagonal", _phased, read_as(nothing, "params.omega")),
     ("diagonal-sign", "e^{-iw} for e^{iw} in the final diagonal", _phased, read_as(negative, "params.omega")),
@@ -236,14 +188,14 @@ MISTAKES = table(
     ("reflection-length", "the gradient by v / |v|, not by v",
      STRUCTURED, gradient_at(lambda v: v / np.linalg.norm(v), *V)),
     ("reflection-gradient-conjugated", "the gradients of v conjugated", STRUCTURED, through(conjugate, (), D_V)),
-    ("reflection-gradient-half", "Wirtinger derivatives by v, half the gradient",
-     STRUCTURED, scaled(lambda case: 0.5, *D_V)),
+    ("reflection-gradient-half", "Wirtinger derivatives by v, half the gradient", STRUCTURED, scaled(0.5, *D_V)),
     ("structured-D1-D3", "D_1 and D_3 exchanged", STRUCTURED, swapped(W[0], W[2])),
     *((f"structured-D{j}-sign", f"e^{{-iw}} for e^{{iw}} in D_{j}", STRUCTURED, read_as(negative, name))
       for j, name in enumerate(W, 1)),
     ("structured-D-sign", "e^{-iw} for e^{iw} in D_1, D_2 and D_3", STRUCTURED, read_as(negative, *W)),
     ("structured-R1-R2", "R_1 and R_2 exchanged", STRUCTURED, swapped(*V)),
-    ("structured-F-inverse", "F and F^-1 exchanged", STRUCTURED, _transforms_exchanged),
+    ("structured-F-inverse", "F and F^-1 exchanged",  # the conjugate of U at -w and v^*
+     STRUCTURED, chained(_conjugated_map, read_as(conjugate, *V), read_as(negative, *W))),
     ("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, through(transposed, ("dU",), ("U",))),
     ("householder-length", "the gradient by v / |v|, not by v",
      HOUSEHOLDER, gradient_at(lambda V: V / np.linalg.norm(V, axis=0), "params.V")),

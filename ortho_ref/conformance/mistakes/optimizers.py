@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both
 from ortho_ref.conformance.mistakes.fitted import Fitted
-from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, instead, table
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, table
+from ortho_ref.conformance.mistakes.patched import instead
 from ortho_ref.conformance.mistakes.private import private
 
 optimizers = private("ortho_ref.training.optimizers")
@@ -23,8 +23,11 @@ def _stepping(case: Case) -> bool:
 
 def optimizing(name: str, good: Callable[[dict[str, Any]], bool] = lambda arguments: True) -> Predicate:
     """Cases in which this optimizer works, and its arguments are good."""
-    own = both(_stepping, lambda case: case.config["optimizer"]["name"] == name)
-    return both(own, lambda case: good(case.config["optimizer"]))
+
+    def applies(case: Case) -> bool:
+        return _stepping(case) and case.config["optimizer"]["name"] == name and good(case.config["optimizer"])
+
+    return applies
 
 
 def _complex_moments(name: str) -> Predicate:
@@ -41,16 +44,25 @@ def reconfigured(name: str, **changes: Any) -> Outputs:
 
     def outputs(case: Case, base: Base) -> Arrays:
         own = case.config["optimizer"]
-        return base(replace(case, config={**case.config, "optimizer": own | changes}) if own["name"] == name else case)
+        return base(given(case, optimizer=own | changes) if own["name"] == name else case)
 
     return outputs
 
 
 def _with(self: Any, **changes: Any) -> Any:
     other = copy.copy(self)
-    for name, value in changes.items():
-        setattr(other, name, value)
+    vars(other).update(changes)
     return other
+
+
+def _moved(kind: Any, change: Callable[..., Any]) -> Outputs:
+    """change(optimizer, rate, k, g, buffers) in place of the step, after the right one has moved the buffers."""
+
+    def step(own: Any, *arguments: Any) -> Any:
+        own(*arguments)
+        return change(*arguments)
+
+    return stepped(kind, step)
 
 
 _adam, _rmsprop, _sgd = (partial(stepped, kind) for kind in (optimizers.Adam, optimizers.RMSprop, optimizers.SGD))
@@ -96,11 +108,6 @@ def _modulus(v: Any) -> Any:
     return np.repeat(v.reshape(-1, 2).sum(axis=1), 2)
 
 
-def _adam_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    own(self, rate, k, g, buffers)
-    return _over_v(self, rate, k, buffers["m"], _modulus(buffers["v"]))
-
-
 # RMSprop
 
 
@@ -130,21 +137,11 @@ def _centered(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> A
     return _over_root(self, rate * g, buffers["v"] - mean * mean)
 
 
-def _rmsprop_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    own(self, rate, k, g, buffers)
-    return _over_root(self, rate * g, _modulus(buffers["v"]))
-
-
 # Momentum and weight decay
 
 
 def _decays(case: Case) -> bool:
     return _stepping(case) and case.config["optimizer"]["weight_decay"] > 0
-
-
-def _nesterov(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
-    own(self, rate, k, g, buffers)
-    return rate * (g + self.momentum * buffers["m"])
 
 
 def _undecayed(own: Any, self: Any, *rest: Any) -> Any:
@@ -171,7 +168,8 @@ MISTAKES = table(
     ("adam-betas-swapped", "beta1 and beta2 exchanged",
      ADAM, _adam(lambda own, self, *rest: own(_with(self, beta1=self.beta2, beta2=self.beta1), *rest))),
     ("adam-shared-modulus", "one second moment |g|^2 for real and imaginary part",
-     _complex_moments("adam"), _adam(_adam_shared)),
+     _complex_moments("adam"), _moved(
+         optimizers.Adam, lambda self, rate, k, g, own: _over_v(self, rate, k, own["m"], _modulus(own["v"])))),
     ("rmsprop-initial-0", "RMSprop from v = 0 (Keras, PyTorch)", *_changed_to("initial", _NO_EPSILON)),
     ("rmsprop-initial-1", "RMSprop from v = 1 (TensorFlow 1)", *_changed_to("initial", 1.0)),
     ("rmsprop-initial-0.001", "RMSprop from v = 0.001 (uRNN)", *_changed_to("initial", 1e-3)),
@@ -186,10 +184,12 @@ MISTAKES = table(
     ("rmsprop-old-square", "the mean square from before the gradient", RMSPROP, _rmsprop(_old_square)),
     ("rmsprop-centered", "the variance for the mean square (PyTorch's centered)", RMSPROP, _rmsprop(_centered)),
     ("rmsprop-shared-modulus", "one mean square |g|^2 for real and imaginary part",
-     _complex_moments("rmsprop"), _rmsprop(_rmsprop_shared)),
+     _complex_moments("rmsprop"), _moved(
+         optimizers.RMSprop, lambda self, rate, k, g, own: _over_root(self, rate * g, _modulus(own["v"])))),
     ("momentum-dampened", "momentum with dampening, m = b m + (1 - b) g",
      MOMENTUM, _sgd(lambda own, self, rate, k, g, buffers: own(self, rate, k, (1 - self.momentum) * g, buffers))),
-    ("momentum-nesterov", "Nesterov's momentum", MOMENTUM, _sgd(_nesterov)),
+    ("momentum-nesterov", "Nesterov's momentum",
+     MOMENTUM, _moved(optimizers.SGD, lambda self, rate, k, g, own: rate * (g + self.momentum * own["m"]))),
     ("no-momentum", "no momentum", MOMENTUM, reconfigured("sgd", momentum=0.0)),
     ("weight-decay-decoupled", "weight decay beside the step (AdamW)", _decays, _any(_decoupled)),
     ("no-weight-decay", "no weight decay", _decays, _any(_undecayed)),

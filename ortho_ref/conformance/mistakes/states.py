@@ -6,20 +6,11 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import longer, sequence
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Change,
-    Outputs,
-    Patched,
-    altered,
-    around,
-    fed,
-    given,
-    nothing,
-    same,
-    table,
-)
+from ortho_ref.conformance.mistakes.changes import Change, nothing, same
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, given, table
+from ortho_ref.conformance.mistakes.patched import Patched, around
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, fed
 
 lstm = private("ortho_ref.cells.lstm")
 
@@ -47,10 +38,6 @@ def every_step_from(first: Change) -> Outputs:
     return outputs
 
 
-def _exchanged(case: Case) -> Arrays:
-    return {"dh_T": case.inputs["dc_T"], "dc_T": case.inputs["dh_T"]}
-
-
 # Whether a pair of states is (h, c) or (c, h); what was given stands before the steps
 
 
@@ -62,7 +49,7 @@ def _steps_exchanged(found: Arrays) -> Arrays:
 def _c_for_h(case: Case, base: Base) -> Arrays:
     """The loss of what is returned: dL/dh_t goes into c_t, so it is one of c_T for each number of steps."""
     inputs, dh = case.inputs, case.inputs["dh"]
-    found = base(given(case, {"dh": nothing(dh), **_exchanged(case)}))
+    found = base(given(case, {"dh": nothing(dh), "dh_T": inputs["dc_T"], "dc_T": inputs["dh_T"]}))
     for t in range(1, len(dh) + 1):
         ends = {"x": inputs["x"][:t], "dh": nothing(dh[:t]), "dh_T": nothing(dh[0]), "dc_T": dh[t - 1]}
         for name, gradient in base(given(case, ends)).items():
@@ -74,12 +61,8 @@ def _c_for_h(case: Case, base: Base) -> Arrays:
 
 
 def _forward(own: Any, *rest: Any) -> Any:
-    (h, c), cache = own(*rest)
-    return (c, h), cache
-
-
-def _backward(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
-    return own(self, weights, dh[::-1], cache)
+    state, cache = own(*rest)
+    return state[::-1], cache
 
 
 LSTM = sequence("lstm")
@@ -87,12 +70,14 @@ LSTM = sequence("lstm")
 MISTAKES = table(
     ("state-not-carried", "the state not carried on: every step from h_0", longer(1), every_step_from(same)),
     ("state-0-every-step", "the state not carried on: every step from 0", longer(1), every_step_from(nothing)),
-    ("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged", LSTM, fed(_exchanged)),
+    ("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged",
+     LSTM, fed(lambda case: {"dh_T": case.inputs["dc_T"], "dc_T": case.inputs["dh_T"]})),
     ("d_h0-d_c0-swapped", "d_h0 and d_c0 exchanged",
      LSTM, altered(lambda case, found: {"d_h0": found["d_c0"], "d_c0": found["d_h0"]})),
     ("h-c-swapped", "h and c exchanged in what is returned", LSTM, _c_for_h),
     ("h-c-swapped-forward", "h and c exchanged in what is returned, but not in the loss",
      LSTM, altered(lambda case, found: _steps_exchanged(found)), False),
     ("h-c-swapped-every-step", "h and c exchanged by every step: the next takes the one for the other",
-     LSTM, Patched(around(lstm.LSTM, "step_forward", _forward), around(lstm.LSTM, "step_backward", _backward))),
+     LSTM, Patched(around(lstm.LSTM, "step_forward", _forward),
+                   around(lstm.LSTM, "step_backward", lambda own, self, w, dh, cache: own(self, w, dh[::-1], cache)))),
 )  # fmt: skip

@@ -1,45 +1,21 @@
 """The way back through time, and of complex arrays: the forward pass is right, but where U is conjugated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import (
-    AFTER,
-    BEFORE,
-    both,
-    carries,
-    cell,
-    is_complex,
-    longer,
-    off_kinks,
-    on,
-    sequence,
-    tokens,
-)
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, both, is_complex, longer, off_kinks, on, sequence
+from ortho_ref.conformance.mistakes.changes import conjugate, nothing, transposed
 from ortho_ref.conformance.mistakes.gates import BIASES
-from ortho_ref.conformance.mistakes.mistake import (
-    Base,
-    Outputs,
-    Patched,
-    altered,
-    around,
-    conjugate,
-    fed,
-    fits,
-    given,
-    nothing,
-    read_as,
-    scaled,
-    table,
-    through,
-    transposed,
-)
+from ortho_ref.conformance.mistakes.mistake import Base, Outputs, by_case, given, table
+from ortho_ref.conformance.mistakes.patched import Patched, around, replaced
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import altered, fits, read_as, scaled, through
 
-CELLS = private("ortho_ref.cells").CELLS
+scan, CELLS = private("ortho_ref.scan"), private("ortho_ref.cells").CELLS
 
 
 def _first_bias(case: Case, base: Base) -> Arrays:
@@ -51,6 +27,8 @@ def _first_bias(case: Case, base: Base) -> Arrays:
     return {name: one[name] if fits(name.removeprefix("d_"), BIASES) else a for name, a in found.items()}
 
 
+# Another adjoint of a step
+
 Adjoint = tuple[Any, Any, dict[str, Any]]  # dx, dh_prev, dweights
 
 
@@ -60,86 +38,82 @@ def stepping(change: Callable[..., Adjoint]) -> Outputs:
     def step_backward(own: Any, self: Any, *rest: Any) -> Adjoint:
         return change(lambda *arguments: own(self, *arguments), *rest)
 
-    return lambda case, base: Patched(around(CELLS[cell(case)], "step_backward", step_backward))(case, base)
+    return by_case(lambda case: Patched(around(CELLS[case.config["cell"]], "step_backward", step_backward)))
 
 
-def _detached(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-    dx, dh_prev, dweights = own(w, dh, cache)
-    return dx, tuple(map(nothing, dh_prev)) if isinstance(dh_prev, tuple) else nothing(dh_prev), dweights
+def carrying(change: Callable[..., Any]) -> Outputs:
+    """Another gradient by the state before a step: change(the right one, right, weights, dh, cache)."""
+
+    def adjoint(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+        dx, dh_prev, dweights = own(w, dh, cache)
+        return dx, change(dh_prev, own, w, dh, cache), dweights
+
+    return stepping(adjoint)
 
 
-def windows(steps: int) -> Outputs:
-    """Nothing comes back over the boundaries of windows of so many steps."""
+def _nothing(dh: Any, *_: Any) -> Any:
+    return tuple(map(nothing, dh)) if isinstance(dh, tuple) else nothing(dh)
 
-    def outputs(case: Case, base: Base) -> Arrays:
-        inputs, T = case.inputs, len(case.inputs["x"])
-        names = [name[:-1] for name in ("h0", "c0") if name in inputs]
-        firsts = {f"{name}0": inputs[f"{name}0"] for name in names}
-        parts = []
-        for start in range(0, T, steps):
-            stop = min(start + steps, T)
-            own = {**firsts, "x": inputs["x"][start:stop], "dh": inputs["dh"][start:stop]}
-            if stop < T:
-                own |= {f"d{name}_T": nothing(inputs[f"d{name}_T"]) for name in names}
-            parts.append(base(given(case, own)))
-            firsts = {f"{name}0": parts[-1][name][-1] for name in names}
-        found = dict(parts[0])
-        for name in found:
-            if name in names:
-                found[name] = np.concatenate([parts[0][name], *(part[name][1:] for part in parts[1:])])
-            elif name == "d_x":
-                found[name] = np.concatenate([part[name] for part in parts])
-            elif name.startswith("d_weights."):
-                found[name] = np.sum([part[name] for part in parts], axis=0)
-        return found
 
-    return outputs
+def by_place(step: str, change: Callable[..., Any]) -> Callable[..., Any]:
+    """A pass, of `scan` or `layered`, whose steps are change(place, right, *arguments); the first one's place is 0.
+
+    step: "step_forward" or "step_backward".
+    """
+
+    def whole(own: Any, cell: Any, weights: Any, *rest: Any) -> Any:
+        places: Iterator[int] = count() if step == "step_forward" else reversed(range(len(rest[0].caches)))
+        patch = around(type(cell), step, lambda right, *arguments: change(next(places), right, *arguments))
+        with replaced(patch):
+            return own(cell, weights, *rest)
+
+    return whole
+
+
+def windows(steps: int, owner: Any = scan, name: str = "unroll_back") -> Outputs:
+    """Nothing comes back over the boundaries of windows of so many steps; owner.name is the pass back."""
+
+    def change(place: int, right: Any, *arguments: Any) -> Adjoint:
+        dx, dh_prev, dweights = right(*arguments)
+        return dx, _nothing(dh_prev) if place > 0 and place % steps == 0 else dh_prev, dweights
+
+    return Patched(around(owner, name, by_place("step_backward", change)))
+
+
+def _cut(w: Any, *names: str) -> Any:
+    """The weights, 0 for these."""
+    return {name: nothing(a) if name in names else a for name, a in w.items()}
 
 
 def _without_path(U: str) -> Outputs:
     """Nothing comes back to h_{t-1} through this weight."""
-
-    def change(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-        dx, _, dweights = own(w, dh, cache)
-        return dx, own({**w, U: nothing(w[U])}, dh, cache)[1], dweights
-
-    return stepping(change)
+    return carrying(lambda dh_prev, own, w, dh, cache: own(_cut(w, U), dh, cache)[1])
 
 
 CELLS_OF = {"r": (BEFORE, AFTER), "u": (BEFORE,), "z": (AFTER,), "h": (AFTER,), **dict.fromkeys("ifgo", ("lstm",))}
 
 
-def _s_constant(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+def _s_constant(dh_prev: Any, own: Any, w: Any, dh: Any, cache: Any) -> Any:
     """Without ds * r; the way through r stays."""
-    dx, dh_prev, dweights = own(w, dh, cache)
-    without_r = {**w, "U_r": nothing(w["U_r"])}
-    cut = own({**without_r, "U_c": nothing(w["U_c"])}, dh, cache)[1]
-    return dx, dh_prev - (own(without_r, dh, cache)[1] - cut), dweights
+    without_r, without_s = (own(_cut(w, "U_r", *more), dh, cache)[1] for more in ((), ("U_c",)))
+    return dh_prev - (without_r - without_s)
 
 
 def _constant_gate(gate: str) -> Outputs:
     """A gate that counts as a constant in the backward pass."""
 
     def change(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-        cut = {name: nothing(a) if name in (f"W_{gate}", f"U_{gate}") else a for name, a in w.items()}
-        dx, dh_prev, dweights = own(cut, dh, cache)
+        dx, dh_prev, dweights = own(_cut(w, f"W_{gate}", f"U_{gate}"), dh, cache)
         return dx, dh_prev, {n: nothing(d) if n.endswith(f"_{gate}") else d for n, d in dweights.items()}
 
     return stepping(change)
 
 
-def _no_carry(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
+def _no_carry(dh_prev: Any, own: Any, w: Any, dh: Any, cache: Any) -> Any:
     """That is what comes back where every U is 0."""
-    dx, dh_prev, dweights = own(w, dh, cache)
-    carried = own({name: nothing(a) if name[0] == "U" else a for name, a in w.items()}, dh, cache)[1]
     if isinstance(dh_prev, tuple):
-        return dx, (dh_prev[0], nothing(dh_prev[1])), dweights
-    return dx, dh_prev - carried, dweights
-
-
-def _only_carry(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-    dx, (dh_prev, _), dweights = own(w, dh, cache)
-    return dx, (dh_prev, dh[1] * cache.f), dweights
+        return dh_prev[0], nothing(dh_prev[1])
+    return dh_prev - own(_cut(w, *(name for name in w if name[0] == "U")), dh, cache)[1]
 
 
 def _gradient_of(name: str, source: str, **fields: str) -> Outputs:
@@ -158,27 +132,18 @@ def _next_h(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     return own(w, dh, cache._replace(h_prev=cache.o * cache.y))
 
 
-def _h_detached(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-    dx, (dh_prev, dc_prev), dweights = own(w, dh, cache)
-    return dx, (nothing(dh_prev), dc_prev), dweights
-
-
 def _y_constant(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
     """Without what dc_t has of dh_t, through y = tanh(c)."""
     through_y = dh[0] * cache.o * (1 - cache.y * cache.y)
     return own(w, (dh[0], dh[1] - through_y), cache)
 
 
-def _without(*names: str, steps: slice = slice(None)) -> Outputs:
-    """0 for upstream gradients, in these steps."""
+# Other gradients in, or out
 
-    def change(case: Case) -> Arrays:
-        own = {name: case.inputs[name].copy() for name in names if name in case.inputs}
-        for array in own.values():
-            array[steps] = 0
-        return own
 
-    return fed(change)
+def _last(dh: np.ndarray) -> np.ndarray:
+    """0 but at the last step."""
+    return np.concatenate([nothing(dh[:-1]), dh[-1:]])
 
 
 def _averaged(over: str, *names: str) -> Outputs:
@@ -205,33 +170,31 @@ def _shifted(case: Case, found: Arrays) -> Arrays:
     return {name: np.concatenate([found[name][1:], found[name][-1:]]) for name in ("h", "c") if name in found}
 
 
-def _not_conjugated(own: Any, w: Any, dh: Any, cache: Any) -> Adjoint:
-    dx, _, dweights = own(w, dh, cache)
-    return dx, own({**w, "U": w["U"].conj()}, dh, cache)[1], dweights
-
-
 ANY, LSTM = sequence(), sequence("lstm")
 _several = both(ANY, lambda case: case.inputs["h0"].shape[0] > 1)
-_no_tokens = both(ANY, lambda case: not tokens(case))
-_complex_elman = both(sequence("elman"), is_complex)
+_no_tokens = both(ANY, lambda case: case.inputs["x"].dtype.kind != "i")
+_complex_elman = sequence("elman", complex=True)
 _complex_case = both(is_complex, lambda c: c.kind == "cell" or (c.kind == "activation" and off_kinks(c)))
 _COMPLEX = ("d_h0", "d_weights.W", "d_weights.U", "d_a")
 
 MISTAKES = table(
     ("db-not-summed-over-batch", "the bias's gradient of one sequence alone", _several, _first_bias),
-    ("detached", "nothing carried back from a step to the one before", ANY, stepping(_detached)),
+    ("detached", "nothing carried back from a step to the one before", ANY, carrying(_nothing)),
     ("detached-in-loop", "the state detached after each step, d_h0 that of the first step alone",
      longer(1), windows(1)),
     ("windows-of-8", "nothing carried back over the boundaries of windows of 8 steps", longer(8), windows(8)),
     ("path-U", "no way back through U", on("", "fastrnn"), _without_path("U")),
     *((f"path-{gate}", f"no way back through U_{gate}", on(gate, *cells), _without_path(f"U_{gate}"))
       for gate, cells in CELLS_OF.items()),
-    ("path-c", "no way back through h_{t-1} in r h_{t-1}", sequence(BEFORE), stepping(_s_constant)),
+    ("path-c", "no way back through h_{t-1} in r h_{t-1}", sequence(BEFORE), carrying(_s_constant)),
     *((f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *CELLS_OF[gate]), _constant_gate(gate))
       for gate in "ruzifo"),
-    ("path-carried", "no way back through what is kept of the old state", carries, stepping(_no_carry)),
-    ("lstm-c-without-h", "no way from h_t to c_{t-1}", LSTM, stepping(_only_carry)),
-    ("lstm-h-detached", "nothing carried back through h_{t-1}, through c_{t-1} alone", LSTM, stepping(_h_detached)),
+    ("path-carried", "no way back through what is kept of the old state",
+     sequence(BEFORE, AFTER, "lstm", "fastrnn"), carrying(_no_carry)),
+    ("lstm-c-without-h", "no way from h_t to c_{t-1}",
+     LSTM, carrying(lambda before, own, w, dh, cache: (before[0], dh[1] * cache.f))),
+    ("lstm-h-detached", "nothing carried back through h_{t-1}, through c_{t-1} alone",
+     LSTM, carrying(lambda before, *_: (nothing(before[0]), before[1]))),
     ("lstm-constant-y", "tanh(c) a constant in the backward pass: no way from h_t to c_t", LSTM, stepping(_y_constant)),
     ("dU_c-without-reset", "U_c's gradient formed with h_{t-1} in place of r h_{t-1}",
      sequence(BEFORE), _gradient_of("U_c", "U_c", s="h_prev")),
@@ -242,13 +205,13 @@ MISTAKES = table(
     ("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}",
      sequence("elman"), _gradient_of("U", "U", h_prev="h")),
     ("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", LSTM, stepping(_next_h)),
-    ("dh_T-ignored", "dL/dh_T ignored", ANY, _without("dh_T", "dc_T")),
-    ("dc_T-ignored", "dL/dc_T ignored", LSTM, _without("dc_T")),
-    ("dh-last-only", "dL/dh_t taken at the last step alone", ANY, _without("dh", steps=slice(-1))),
-    ("dh-last-ignored", "dL/dh_t ignored at the last step", ANY, _without("dh", steps=slice(-1, None))),
-    ("h0-gradient-lost", "d_h0 = 0", ANY, scaled(lambda case: 0.0, "d_h0", "d_c0")),
-    ("c0-gradient-lost", "d_c0 = 0", LSTM, scaled(lambda case: 0.0, "d_c0")),
-    ("x-gradient-lost", "d_x = 0", _no_tokens, scaled(lambda case: 0.0, "d_x")),
+    ("dh_T-ignored", "dL/dh_T ignored", ANY, read_as(nothing, "dh_T", "dc_T")),
+    ("dc_T-ignored", "dL/dc_T ignored", LSTM, read_as(nothing, "dc_T")),
+    ("dh-last-only", "dL/dh_t taken at the last step alone", ANY, read_as(_last, "dh")),
+    ("dh-last-ignored", "dL/dh_t ignored at the last step", ANY, read_as(lambda dh: dh - _last(dh), "dh")),
+    ("h0-gradient-lost", "d_h0 = 0", ANY, scaled(0.0, "d_h0", "d_c0")),
+    ("c0-gradient-lost", "d_c0 = 0", LSTM, scaled(0.0, "d_c0")),
+    ("x-gradient-lost", "d_x = 0", _no_tokens, scaled(0.0, "d_x")),
     ("weights-averaged-over-batch", "gradients of weights averaged over the batch",
      _several, _averaged("h0", "d_weights.*")),
     ("weights-averaged-over-time", "gradients of weights averaged over time", ANY, _averaged("x", "d_weights.*")),
@@ -262,11 +225,12 @@ MISTAKES = table(
     ("dh-one-early", "dh[t] taken for dL/dh[t], not for dL/dh[t + 1]", ANY, _dh_one_early),
     ("all-clipped", "every entry of every gradient clipped to [-1, 1]",
      ANY, altered(lambda case, found: {n: np.clip(a, -1, 1) for n, a in found.items() if n.startswith("d_")})),
-    ("all-halved", "every gradient halved", ANY, scaled(lambda case: 0.5, "d_*")),
-    ("all-negative", "every gradient with its sign flipped", ANY, scaled(lambda case: -1.0, "d_*")),
+    ("all-halved", "every gradient halved", ANY, scaled(0.5, "d_*")),
+    ("all-negative", "every gradient with its sign flipped", ANY, scaled(-1.0, "d_*")),
     ("h-shifted", "the states given one step early, h[t] = h_{t+1}, the last twice", ANY, altered(_shifted)),
     ("gradient-conjugated", "gradients of complex arrays conjugated (JAX, autograd)",
      _complex_case, through(conjugate, (), _COMPLEX)),
-    ("U^T-for-U^H", "U^T in place of U^H on the way back", _complex_elman, stepping(_not_conjugated)),
+    ("U^T-for-U^H", "U^T in place of U^H on the way back", _complex_elman,
+     carrying(lambda before, own, w, dh, cache: own({**w, "U": w["U"].conj()}, dh, cache)[1])),
     ("U-conjugated", "U conjugated", _complex_elman, read_as(conjugate, "weights.U")),
 )  # fmt: skip

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.mistakes.mistake import altered, made
+from ortho_ref.conformance.mistakes.mistake import made
+from ortho_ref.conformance.mistakes.ways import altered
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.ortho_ref.conformance.everyday import sigmoid
 from tests.ortho_ref.conformance.near_misses import NearMiss, counted, judged, noisy, reshaped

@@ -22,9 +22,12 @@ from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
-from ortho_ref.conformance.mistakes.mistake import Mistake, Patched, altered, made, read_as, times
+from ortho_ref.conformance.mistakes.changes import times
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
+from ortho_ref.conformance.mistakes.patched import Patched
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import windows
+from ortho_ref.conformance.mistakes.ways import altered, read_as
 from ortho_ref.conformance.report import FAILED
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.ortho_ref.conformance.everyday import sigmoid

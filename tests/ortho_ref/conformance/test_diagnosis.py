@@ -15,7 +15,8 @@ from ortho_ref.conformance import check
 from ortho_ref.conformance.cases.case import DTYPES
 from ortho_ref.conformance.diagnosis import pairs
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.mistakes.mistake import Mistake, in_either_order, made
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
+from ortho_ref.conformance.mistakes.patched import in_either_order
 from ortho_ref.conformance.report import FAILED, PARTIAL
 from tests.ortho_ref.conformance.adapters import BY_ID, answering
 

@@ -14,7 +14,8 @@ from ortho_ref.conformance import check
 from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.mistakes.mistake import made, replaced
+from ortho_ref.conformance.mistakes.mistake import made
+from ortho_ref.conformance.mistakes.patched import replaced
 from ortho_ref.conformance.mistakes.private import private
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules

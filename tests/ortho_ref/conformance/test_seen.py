@@ -10,8 +10,11 @@ from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.diagnosis.seen import hint_of, right_and_wrong
 from ortho_ref.conformance.findings import findings
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.mistakes.mistake import Mistake, Patched, made, read_as, times
+from ortho_ref.conformance.mistakes.changes import times
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
+from ortho_ref.conformance.mistakes.patched import Patched
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.conformance.mistakes.ways import read_as
 from ortho_ref.conformance.report import FAILED, Report, Result
 from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.conformance.running.sizes import sizes_told
