@@ -109,6 +109,8 @@ def precision_of(U: Array) -> Precision:
     """
     values = np.concatenate([U.real.ravel(), U.imag.ravel()]).astype(np.float64)
     significand = np.frexp(values[np.isfinite(values)])[0]
+    if not significand.size:
+        return Precision()
     for bits, name in _BITS.items():
         scaled = np.ldexp(significand, bits)
         if (scaled == np.rint(scaled)).all():

@@ -58,9 +58,9 @@ def domain_of(map: Map, of_complex: bool = False) -> Domain:
         map(plain)
     except Refusal as refused:
         if map.or_none(skew) is None:
-            map.batched = True  # from now on, where it takes a batch of one
-            map.batched = map.or_none(plain) is not None or map.or_none(skew) is not None
-            if not map.batched:
+            before, map.batched = map.batched, True  # from now on, where it takes a batch of one
+            if map.or_none(plain) is None and map.or_none(skew) is None:
+                map.batched = before
                 raise refused from None
         if map.or_none(plain) is None:
             return Domain(True, f"any other is refused: {refused}", skew_matrix, refuses=True)

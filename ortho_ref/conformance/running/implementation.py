@@ -91,7 +91,10 @@ class Raised(Exception):
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OWN]
         own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
         place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
-        whole = cut("".join(traceback.format_exception(error)), _TRACEBACK)
+        try:
+            whole = cut("".join(traceback.format_exception(error)), _TRACEBACK)
+        except Exception:  # a class without a module, notes that raise
+            whole = ""
         return cls(said(error), place, whole)
 
 

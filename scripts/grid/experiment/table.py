@@ -145,7 +145,7 @@ def _columns(experiment: Experiment) -> list[str]:
 
 
 def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
-    """The table in Markdown: mean ± standard deviation over the seeds that are done."""
+    """The table in Markdown: mean ± standard deviation over the seeds that are done, of two both."""
     unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
     less = experiment.less_than_papers(scale)

@@ -270,6 +270,19 @@ def test_what_does_not_conjugate_is_no_failure_unless_complex_matrices_are_asked
     assert check_map(lambda Q: cayley(Q - Q.swapaxes(-1, -2).conj()), complex=True).ok
 
 
+def test_a_map_of_batches_alone_that_refuses_complex_matrices():
+    """It is asked for batches after the refusal, too."""
+
+    def batches(Q):
+        if Q.ndim != 3 or np.iscomplexobj(Q):
+            raise ValueError("a batch of real matrices")
+        return cayley(Q)
+
+    report = check_map(batches)
+    assert report.ok, str(report)
+    assert report.complex.refused
+
+
 def test_refusing_all_complex_matrices_but_some_is_said():
     """Of a map of any real Q: which it takes, what it says to others, and that this is not what was asked for."""
 

@@ -248,6 +248,19 @@ def test_an_adapter_that_exits_fails(end):
     assert result_of(run).status == FAILED
 
 
+def test_an_exception_that_cannot_be_told_fails():
+    """Of a class without a module the name is said, and the run goes on."""
+    made = {}
+    exec("Homeless = type('Homeless', (Exception,), {})", made)
+
+    def run(case):
+        raise made["Homeless"]("x")
+
+    result = result_of(run)
+    assert result.status == FAILED
+    assert result.message.startswith("raised Homeless: x")
+
+
 class Strange(dict):
     """A dict whose methods raise."""
 
