@@ -208,6 +208,13 @@ def test_nothing_to_check_is_a_failure():
             assert "nothing to check, all are 0" in of(report, "y").remarks
 
 
+def test_upstream_gradients_are_not_the_inputs_numbers():
+    """Who draws inputs from default_rng of the same seed, and takes the input for the upstream gradient, is wrong."""
+    inputs = {"x": np.random.default_rng(0).standard_normal(4)}
+    assert check_function(lambda i: i["x"] ** 2, lambda i, u: {"x": 2 * i["x"] * u}, inputs).ok
+    assert not check_function(lambda i: i["x"] ** 2, lambda i, u: {"x": 2 * i["x"] * i["x"]}, inputs).ok
+
+
 def test_a_difference_below_the_outputs_rounding_is_no_error():
     """softmax does not see a number added to all: its gradient is 0 but for rounding, on either side."""
 
@@ -220,9 +227,10 @@ def test_a_difference_below_the_outputs_rounding_is_no_error():
         da = y * (upstream - (y * upstream).sum())
         return {"a": da, "shift": da.sum()}
 
-    inputs = {"a": np.random.default_rng(0).standard_normal(5), "shift": np.array(0.3)}
-    report = check_function(forward, backward, inputs, may_vanish=("shift",))
-    assert report.ok, f"\n{report}"
+    for seed in range(30):
+        inputs = {"a": np.random.default_rng(seed).standard_normal(5), "shift": np.array(0.3)}
+        report = check_function(forward, backward, inputs, may_vanish=("shift",), seed=seed)
+        assert report.ok, f"\n{report}"
     assert not check_function(forward, backward, inputs).ok
 
 
