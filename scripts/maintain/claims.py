@@ -106,10 +106,14 @@ class Stored(NamedTuple):
         return f"{self.experiment.name.replace('/', '-')}.md"
 
     @property
+    def address(self) -> str:
+        """From docs/claims.md: its page, or its file where nothing was run."""
+        return f"claims/{self.page}" if self.states else f"../{self.experiment.path.relative_to(ROOT)}"
+
+    @property
     def link(self) -> str:
-        """From docs/claims.md: to its page, or its file where nothing was run."""
-        to = f"claims/{self.page}" if self.states else f"../{self.experiment.path.relative_to(ROOT)}"
-        return f"[{self.experiment.place or self.experiment.name}]({to})"
+        """To it, by its place in the paper."""
+        return f"[{self.experiment.place or self.experiment.name}]({self.address})"
 
     @property
     def beside(self) -> bool:
@@ -302,7 +306,7 @@ def duel(experiments: Iterable[Stored]) -> str:
             sizes = {line.name: line.parameters or 0 for line in own.lines if line.column == column.name}
             size = f"{sizes[MODEL] / sizes[RIVAL]:.2f}" if sizes.get(MODEL) and sizes.get(RIVAL) else ""
             ours = [ratio(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
-            task = f"[{title}]({own.link.partition('](')[2]}, {column.name}"
+            task = f"[{title}]({own.address}), {column.name}"
             rows.append([task, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
     head = ["task", "paper", "ours, minimum", "ours, final", "median of last 20", "parameters", "verdict"]
     answers = []
@@ -433,7 +437,11 @@ def page(experiments: Sequence[Stored]) -> str:
         ("Suspicions", [one for one in besides if one.experiment.claims]),
         ("On a part of the data", [one for one in experiments if one.experiment.part]),
     ):
-        found = [f"* {one.link}: {text}" for one in own if one.beside for text in one.experiment.found]
+        found = [
+            f"* [{one.experiment.title}]({one.address}) {' '.join(one.experiment.found)}"
+            for one in own
+            if one.beside and one.experiment.found
+        ]
         text += [f"## {title}", *(["\n".join(found)] if found else []), table(own)] if own else []
     others = [one for one in experiments if one.states and not one.experiment.claims]
     if others:
