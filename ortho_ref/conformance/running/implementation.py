@@ -1,5 +1,6 @@
 """What an implementation is, and what it can do instead of giving outputs."""
 
+import re
 import sysconfig
 import traceback
 from abc import ABC, abstractmethod
@@ -14,6 +15,8 @@ from ortho_ref.terminal import cut
 
 _SAID = 1000  # characters: there is more to say than that
 _TRACEBACK = 10_000
+#: What Keras puts before the message of an exception, which stands below it in bold.
+_WRAPPER, _BOLD = "Exception encountered when calling ", r"\x1b\[[01]m"
 #: Files of the kit that stand between its own call and what an implementation raises.
 _OWN = tuple(
     str(Path(__file__).with_name(f"{name}.py")) for name in ("runner", "programs", "apart", "child", "outputs")
@@ -104,7 +107,8 @@ def said(error: BaseException) -> str:
         return cut(str(error), _SAID)
     name = cut(type(error).__name__, 100)
     try:
-        line = str(error).strip().partition("\n")[0].rstrip()
+        lines = [line.strip() for line in re.sub(_BOLD, "", str(error)).splitlines() if line.strip()] or [""]
+        line = lines[1 if lines[0].startswith(_WRAPPER) and len(lines) > 1 else 0]
     except KeyboardInterrupt:
         raise
     except BaseException:  # it cannot even be said, or ends the process where it is

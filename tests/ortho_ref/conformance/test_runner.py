@@ -157,6 +157,10 @@ class Mute(Exception):
     [
         (ValueError("no\nsecond line"), "raised ValueError: no"),
         (RuntimeError(), "raised RuntimeError"),
+        (
+            ValueError("Exception encountered when calling GRU.call().\n\n\x1b[1m4 != 3\x1b[0m\n"),
+            "raised ValueError: 4 != 3",
+        ),
         (KeyError("cell"), "raised KeyError: 'cell'"),
         (AssertionError("\n  indented  "), "raised AssertionError: indented"),
         (StopIteration(), "raised StopIteration"),
