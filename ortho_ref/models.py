@@ -62,6 +62,7 @@ _OPTIONS = {
     "reset_bias": "What b_r starts with.",
     "update_bias": "What b_u or b_z starts with; b_u below 0, b_z above 0 keeps the old state at first; None: drawn.",
     "modrelu_bias": "What modReLU's b starts with.",
+    "modrelu_range": "modReLU's b starts uniform on +- this.",
     "style": "Rotations of neighbours, `capacity` layers (tunable), or log2 n layers of them as in the FFT (fft).",
     "capacity": "Layers of rotations in tunable style, an even number from 2 to n; None: 2.",
     "complex": "With phases, and complex states.",
@@ -229,23 +230,28 @@ def nc_gru(
     exact: bool = False,
     reset_bias: float = 0.0,
     update_bias: float = 0.0,
+    modrelu_range: float = 0.0,
 ) -> Recurrent:
     """NC-GRU (ncgru:19, Mucllari et al. 2024): GRU with modReLU, bias inside, its U kept orthogonal by Algorithm 1.
 
     The paper has 40 entries -1 of 56, and 50 of 118.  Free matrices are uniform with variance 2 / (m + n), as in the
-    authors' released cell, biases 0 unless given: the paper names neither.  Released code departs in its gate (u keeps
-    the old state), its Neumann step (fed lr * gradient although Adam moves A) and, with two orthogonal weights, its
-    gradients (both take that of U_r).
+    authors' released cell, biases 0 unless given: the paper names neither, the released b_c is uniform on +-0.1.
+    Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient although Adam moves
+    A) and, with two orthogonal weights, its gradients (both take that of U_r).
     """
     k = hidden_size // 2 if negative_ones is None else negative_ones
     neumann = NeumannCayley(k, order, reset_every)  # made in any case: it checks order and reset_every
     U: Parametrization = ScaledCayley(k) if exact else neumann
     glorot = uniform(math.sqrt(6 / (input_size + hidden_size)))
     free = {f"U_{g}": glorot for g in "ruc" if g not in orthogonal}
+    biases = _gate_biases(reset_bias, update_bias)
+    check_number("modrelu_range", modrelu_range, lambda value: _is_finite(value) and value >= 0, "a finite number >= 0")
+    if modrelu_range:
+        biases["b_c"] = uniform(modrelu_range)
     return Recurrent(
         GRUResetBefore("modrelu"),
         {f"U_{g}": U for g in orthogonal},
-        initial={"W_r": glorot, "W_u": glorot, "W_c": glorot} | free | _gate_biases(reset_bias, update_bias),
+        initial={"W_r": glorot, "W_u": glorot, "W_c": glorot} | free | biases,
         sizes=(input_size, hidden_size),
     )
 

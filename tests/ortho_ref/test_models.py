@@ -236,7 +236,8 @@ def test_initial_values_of_options():
     for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
         params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
-    params, _ = models.build("nc-gru", 3, 50, orthogonal="rc").init(np.random.default_rng(0))
+    params, _ = models.build("nc-gru", 3, 50, orthogonal="rc", modrelu_range=0.1).init(np.random.default_rng(0))
+    assert 0.09 < abs(params["b_c"]).max() <= 0.1
     assert 0.9 * math.sqrt(6 / 53) < abs(params["U_u"]).max() <= math.sqrt(6 / 53)
 
 
@@ -347,6 +348,7 @@ REFUSED = [
     ("gru", {"reset_bias": 10**400}, NO_NUMBER),
     ("gru", {"update_bias": math.nan}, f"update_bias is nan; {NO_NUMBER}"),
     ("nc-gru", {"update_bias": math.inf}, f"update_bias is inf; {NO_NUMBER}"),
+    ("nc-gru", {"modrelu_range": -0.1}, "modrelu_range is -0.1; allowed: a finite number >= 0"),
     ("goru", {"modrelu_bias": math.nan}, f"modrelu_bias is nan; {NO_NUMBER}"),
 ]
 
