@@ -1,6 +1,6 @@
 """The Jacobians of each row before its first update: python -m scripts.maintain.spectra scripts/experiments/X.toml
 
-The median and the largest |eigenvalue| of J_t = dh_t/dh_{t-1} over all steps, and ||J_T ... J_{T-k+1}||_2 (ncgru:7):
+The median and the largest |eigenvalue| of J_t = dh_t/dh_{t-1} over all steps, and ||J_T ... J_{T-k+1}||_2 [ncgru:7]:
 what is left, k steps back, of a loss at the last step.  Along the first held-out sequence, from h_0 = 0, in float64,
 for a network of one layer; means over the file's seeds, of the norms geometric ones.
 """
