@@ -35,11 +35,7 @@ class Joined:
         K = [np.concatenate([weights[weight_name("W", g)], weights[weight_name("U", g)]], axis=1).T for g in self.gates]
         self.K = leaf(np.concatenate(K, axis=1))
         self.b = leaf(np.concatenate([weights[weight_name("b", g)] for g in self.gates])) if bias else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return [self.K] if self.b is None else [self.K, self.b]
+        self.leaves = [self.K] if self.b is None else [self.K, self.b]  # what gradients are taken by
 
     def inputs(self, x: Any) -> Any:
         """What each step has of x."""
@@ -65,11 +61,7 @@ class Hoisted:
         W, U = ([weights[weight_name(kind, g)].T for g in self.gates] for kind in "WU")
         self.W, self.U = leaf(np.concatenate(W, axis=1)), leaf(np.concatenate(U, axis=1))
         self.b = leaf(np.concatenate([weights[weight_name("b", g)] for g in self.gates])) if bias else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return [self.W, self.U] if self.b is None else [self.W, self.U, self.b]
+        self.leaves = [self.W, self.U] if self.b is None else [self.W, self.U, self.b]
 
     def inputs(self, x: Any) -> Any:
         """What each step has of x; unbind, whose backward is one stack, where P[t] fills an array of zeros a step."""
@@ -96,11 +88,7 @@ class Apart(Hoisted):
     def __init__(self, weights: Weights, gates: str, bias: bool, leaf: Callable[[Any], Any]) -> None:
         super().__init__(weights, gates, bias, leaf)
         self.b_hh = leaf(weights["b_hh"]) if "b_hh" in weights else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return super().leaves + ([] if self.b_hh is None else [self.b_hh])
+        self.leaves += [] if self.b_hh is None else [self.b_hh]
 
     def __call__(self, P_t: Any, h: Any) -> Any:
         """h's part alone."""
@@ -135,7 +123,6 @@ class Eager:
         self.cell: Any = own.cell
         self.further: dict[str, Any] = {}
         weights = own.weights
-        make = _CELLS[type(own.cell)]
 
         def leaf(array: Any) -> Any:
             return _tensor(array, device).requires_grad_()
@@ -144,7 +131,8 @@ class Eager:
         for name in (*inside, "alpha", "beta"):
             if name in weights:
                 self.further[name] = leaf(weights[name])
-        self.products, self.body = make(self, form, weights, leaf)
+        self.products, self.body = _CELLS[type(own.cell)](self, form, weights, leaf)
+        self.leaves = [leaf for product in self.products for leaf in product.leaves] + list(self.further.values())
 
     def phi(self, a: Any) -> Any:
         """The activation; modReLU takes its bias here."""
@@ -157,20 +145,15 @@ class Eager:
         b = self.further[self.cell.phi_bias]
         return torch.sgn(a) * torch.relu(torch.abs(a) + b)
 
-    def states(self, x: Any, state: State, body: Body | None = None) -> Any:
+    def states(self, x: Any, state: State) -> Any:
         """h (T, B, n)."""
         import torch
 
-        history, step = [], body or self.body
+        history = []
         for inputs in zip(*(product.inputs(x) for product in self.products), strict=True):
-            state = step(inputs, state)
+            state = self.body(inputs, state)
             history.append(state[0])
         return torch.stack(history)
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by, of weights."""
-        return [leaf for product in self.products for leaf in product.leaves] + list(self.further.values())
 
     def named(self, gradients: Sequence[Any]) -> Gradients:
         """The leaves' gradients by our names."""
@@ -269,19 +252,15 @@ def _tensor(array: Any, device: str) -> Any:
 
 
 def eager(own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> Contender:
-    """An eager cell as a contender."""
-    return contender_of(own, Eager(own, form, device), None, device)
-
-
-def contender_of(own: CellProblem, cell: Eager, body: Body | None, device: str = "cpu") -> Contender:
-    """Autograd through the steps of an eager cell; body: another telling of its step, compiled for one."""
+    """Autograd through the steps of an eager cell."""
     import torch
 
+    cell = Eager(own, form, device)
     x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
     dh, leaves = _tensor(own.dh, device), [*cell.leaves, x, *h0]
 
     def step() -> Any:
-        return torch.autograd.grad(cell.states(x, tuple(h0), body), leaves, dh)
+        return torch.autograd.grad(cell.states(x, tuple(h0)), leaves, dh)
 
     def gradients(found: Any) -> Gradients:
         on_host = [gradient.cpu() for gradient in found]
