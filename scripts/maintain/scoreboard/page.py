@@ -126,12 +126,11 @@ def _seen(audit: Audit, own: Finding | Elsewhere, stored: dict[str, dict[str, An
     if isinstance(own, Elsewhere) or not own.implementations:
         return own.since
     name = own.implementations[0]
-    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
     if source := stored[name].get("source"):
         seen = f"{source['repository']} at {source['commit'][:7]}"
     else:
         versions = stored[name]["versions"]
-        package = own.whose if own.whose in versions else known[name].packages[0].split("==")[0]
+        package = own.whose if own.whose in versions else audit.by_name[name].packages[0].split("==")[0]
         seen = f"{package} {versions[package].partition('+')[0]}"
     return f"{seen}, {own.since}" if own.since else seen
 
@@ -215,15 +214,11 @@ def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]
 def _scoreboard(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
     for name, report in reports.items():
         own = audit.implementations[name]
-        title = f"[{own.title}](#{name})"
+        title, precision = f"[{own.title}](#{name})", "" if report["dtype"] == "float64" else report["dtype"]
         for row in rows_of(own, report):
             counts = " | ".join(str(count or "") for count in (row.passed, row.partial, row.departs, row.wrong))
-            yield f"| {title} | {_precision(report)} | `{row.family}` | {counts} | {_cell(_said(own, row))} |"
+            yield f"| {title} | {precision} | `{row.family}` | {counts} | {_cell(_said(own, row))} |"
             title = ""
-
-
-def _precision(report: dict[str, Any]) -> str:
-    return {"float64": "", "float32": "float32"}[report["dtype"]]
 
 
 def _said(own: Implementation, row: Row) -> str:
@@ -268,7 +263,7 @@ def _threads(audit: Audit) -> Iterator[str]:
 
 def _linked(audit: Audit, names: list[str], page: str = "") -> str:
     """Links; of two with one title the one in float32, or of the map alone, says so."""
-    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+    known = audit.by_name
     titles = [known[name].title for name in names]
     found = []
     for name, title in zip(names, titles, strict=True):
@@ -281,8 +276,8 @@ def _linked(audit: Audit, names: list[str], page: str = "") -> str:
 def _commands(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
     for name, report in reports.items():
         own = audit.implementations[name]
-        what = "; ".join(_where(report))
-        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *_note(own))
+        what, note = "; ".join(_where(report)), [_text(own.note)] if own.note else []
+        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *note)
         yield from ("", "```sh", report["command"], "```")
 
 
@@ -294,10 +289,6 @@ def _where(report: dict[str, Any]) -> Iterator[str]:
         yield f"[{repository}](https://github.com/{repository}/tree/{commit}) at {commit[:7]}"
     platform = report["platform"]
     yield from (f"Python {platform['python']}", f"NumPy {platform['numpy']}", platform["machine"])
-
-
-def _note(own: Implementation) -> list[str]:
-    return [_text(own.note)] if own.note else []
 
 
 def _text(text: str) -> str:
