@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.conformance.linear.recurrence import Input, Recurrence
 from ortho_ref.conformance.linear.table import RECURRENCES
-from scripts.maintain.vectors.spec import Spec
+from scripts.maintain.vectors.spec import Spec, ranged
 
 SIZES = {"T": 5, "B": 2, "H": 2, "K": 3, "V": 2, "N": 2, "D": 3}
 _TINY = {"B": 1, "H": 1, "K": 2, "V": 2, "D": 2}
@@ -68,10 +68,9 @@ def arrays_of(
     for name, (axes, low, high) in {**r.inputs, **first, "do": Input(r.output), **last}.items():
         low, high = ranges.get(name, (low, high))
         shape = [sizes[letter] for letter in axes] + [2] * (name in r.complex)
-        found[name] = {"shape": shape, "low": low, "high": high}
+        found[name] = ranged(shape, low, high)
     if marks:
-        own = [list(mark) for mark in marks]
-        found["resets"] = {"shape": [sizes["T"], sizes["B"]], "low": 0.0, "high": 1.0, "marks": own}
+        found["resets"] = ranged([sizes["T"], sizes["B"]], 0.0, 1.0, marks=[list(mark) for mark in marks])
     return found
 
 
