@@ -145,7 +145,8 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
         U = A_tilde @ (_I(n) - A) @ D
         return MPMATH, {"U": _floats(U), "d_params.A": _floats(_skew_gradient(A_tilde, D, U, dU))}
     if name == "exponential":
-        return MPMATH, _exponential(inputs)
+        U, d_A = _exp(_exact(inputs["params.A"]), _exact(inputs["dU"]))
+        return MPMATH, {"U": _floats(U), "d_params.A": _floats(d_A)}
     p = parametrization_of(config)
     given = {k: joined(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
     buffers = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
@@ -157,17 +158,11 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
     return AUTOGRAD, {key: parted(value) for key, value in outputs.items()}
 
 
-def _exponential(inputs: Arrays) -> Arrays:
-    """The series of A^k / k!, and its derivative by the product rule.
+def _exp(A: np.ndarray, dU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """exp(A) by the series of A^k / k!, and the skew gradient by the product rule.
 
     torch.matrix_exp is right to 1e-10 only, for A of norm 0.04.
     """
-    U, d_A = _exp(_exact(inputs["params.A"]), _exact(inputs["dU"]))
-    return {"U": _floats(U), "d_params.A": _floats(d_A)}
-
-
-def _exp(A: np.ndarray, dU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """exp(A), and the skew gradient."""
     U, power, L, d_power = _I(len(A)), _I(len(A)), 0 * A, 0 * A
     for k in range(1, 150):
         d_power = d_power @ A.T + power.T @ dU  # the sum of (A^T)^i dU (A^T)^j, i + j = k - 1
@@ -332,12 +327,7 @@ def _activation(config: Config, inputs: Arrays) -> Route:
     given = {key: joined(v) if config["complex"] and key != "b" else v for key, v in inputs.items()}
 
     def value(leaves: dict[str, Any]) -> Any:
-        a = leaves["a"]
-        if name == "sigmoid":
-            return torch.sigmoid(a)
-        if name == "modrelu":
-            return torch.sgn(a) * torch.relu(torch.abs(a) + leaves["b"])
-        return {"tanh": torch.tanh, "relu": torch.relu}[name](a + leaves["b"])
+        return torch.sigmoid(leaves["a"]) if name == "sigmoid" else autograd.phi(name, leaves["a"], leaves["b"])
 
     def loss(leaves: dict[str, Any]) -> Any:
         return (torch.tensor(given["dy"]).conj() * value(leaves)).real.sum()

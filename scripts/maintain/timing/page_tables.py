@@ -83,13 +83,9 @@ def _peers(report: Report, machine: str) -> str:
     return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
 
 
-def _picture(report: Report, machine: str) -> str:
-    return f"![Peers, on one core and on all](../results/benchmark/{machine}.svg)\n"
-
-
 TABLES: dict[str, Callable[[Report, str], str]] = {
     "peers": _peers,
-    "picture": _picture,
+    "picture": lambda report, machine: f"![Peers, on one core and on all](../results/benchmark/{machine}.svg)\n",
     "memory": lambda report, machine: _table(of_section(report, "memory")),
     "cayley": lambda report, machine: _table([g for g in of_section(report, "maps") if g["case"]["map"] == "Cayley"]),
     "updates": lambda report, machine: _table(of_section(report, "updates")),
