@@ -42,6 +42,6 @@ def measure_readout(words: int, n: int, T: int, B: int, rounds: int, seconds: fl
             losses.LARGE = before
 
     contenders: dict[str, Callable[[], object]] = {"whole": whole, "chunks": step}
-    times = time_interleaved(contenders, rounds, seconds, lambda: None)
+    times = time_interleaved(contenders, rounds, seconds)
     most = (traced(contender) / 2**20 for contender in contenders.values())
-    return Readout(*(statistics.median(times[name]) for name in contenders), *most)
+    return Readout(*(statistics.median(own for (own,) in times[name]) for name in contenders), *most)

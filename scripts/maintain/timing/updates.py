@@ -26,8 +26,8 @@ class Times(NamedTuple):
     batch: list[float]
 
 
-def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], float] | None = None) -> Times:
-    """The times of the trainer's task and its layers' cells; clock: as `time_interleaved` has it."""
+def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], float]) -> Times:
+    """The times of the trainer's task and its layers' cells, by a clock."""
     batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
     network, params = trainer.network, trainer.params
     x = to_device(next(batches).x, trainer.device)
@@ -52,4 +52,5 @@ def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], f
 
     steps = {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}
     with subnormals_as_zero():
-        return Times(shape, **time_interleaved(steps, rounds, seconds, synchronizer(trainer.device), clock))
+        times = time_interleaved(steps, rounds, seconds, synchronizer(trainer.device), (clock,))
+    return Times(shape, **{name: [own for (own,) in figures] for name, figures in times.items()})
