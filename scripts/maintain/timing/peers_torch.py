@@ -251,24 +251,35 @@ def _tensor(array: Any, device: str) -> Any:
     return torch.from_numpy(np.array(array, order="C")).to(device)
 
 
-def eager(own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> Contender:
-    """Autograd through the steps of an eager cell."""
+def _contender(
+    own: CellProblem,
+    device: str,
+    leaves: list[Any],
+    states: Callable[[Any, State], Any],
+    named: Callable[[Sequence[Any]], Gradients],
+) -> Contender:
+    """Autograd of h = states(x, h0) by the leaves, x and h0; named: the leaves' gradients by our names."""
     import torch
 
-    cell = Eager(own, form, device)
     x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
-    dh, leaves = _tensor(own.dh, device), [*cell.leaves, x, *h0]
+    dh, points = _tensor(own.dh, device), [*leaves, x, *h0]
 
     def step() -> Any:
-        return torch.autograd.grad(cell.states(x, tuple(h0)), leaves, dh)
+        return torch.autograd.grad(states(x, tuple(h0)), points, dh)
 
     def gradients(found: Any) -> Gradients:
         on_host = [gradient.cpu() for gradient in found]
         names = ("x", *first_states(own))
         rest = {name: g.numpy() for name, g in zip(names, on_host[-len(names) :], strict=True)}
-        return cell.named(on_host[: -len(names)]) | rest
+        return named(on_host[: -len(names)]) | rest
 
     return Contender(step, gradients)
+
+
+def eager(own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> Contender:
+    """An eager cell."""
+    cell = Eager(own, form, device)
+    return _contender(own, device, cell.leaves, cell.states, cell.named)
 
 
 def module(own: CellProblem, device: str = "cpu") -> Contender | None:
@@ -282,22 +293,17 @@ def module(own: CellProblem, device: str = "cpu") -> Contender | None:
     state = {name: _tensor(a, "cpu") for name, a in pytorch.to_framework(config, own.weights).items()}
     net = kind(own.x.shape[2], own.dh.shape[2], dtype=state["weight_hh_l0"].dtype)
     net.load_state_dict(state)
-    net = net.to(device)
-    x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
-    dh, parameters = _tensor(own.dh, device), dict(net.named_parameters())
-    leaves = [*parameters.values(), x, *h0]
+    parameters = dict(net.to(device).named_parameters())
 
-    def step() -> Any:
+    def states(x: Any, h0: State) -> Any:
         first = tuple(part[None] for part in h0)
-        return torch.autograd.grad(net(x, first if len(first) > 1 else first[0])[0], leaves, dh)
+        return net(x, first if len(first) > 1 else first[0])[0]
 
-    def gradients(found: Any) -> Gradients:
-        on_host = [gradient.cpu().numpy() for gradient in found]
-        theirs = dict(zip(parameters, on_host, strict=False))
-        rest = dict(zip(("x", *first_states(own)), on_host[len(parameters) :], strict=True))
-        return pytorch.gradients_from(config, theirs) | rest
+    def named(gradients: Sequence[Any]) -> Gradients:
+        theirs = {name: gradient.numpy() for name, gradient in zip(parameters, gradients, strict=True)}
+        return pytorch.gradients_from(config, theirs)
 
-    return Contender(step, gradients)
+    return _contender(own, device, [*parameters.values()], states, named)
 
 
 def contenders(own: CellProblem, device: str = "cpu", threads: int = 1) -> dict[str, Contender]:
