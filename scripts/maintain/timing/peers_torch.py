@@ -121,18 +121,20 @@ class Eager:
 
     def __init__(self, own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> None:
         self.cell: Any = own.cell
-        self.further: dict[str, Any] = {}
-        weights = own.weights
-
-        def leaf(array: Any) -> Any:
-            return _tensor(array, device).requires_grad_()
-
+        self.weights, self.device = own.weights, device
         inside = [own.cell.phi_bias] if getattr(own.cell, "activation", "") == "modrelu" else []
-        for name in (*inside, "alpha", "beta"):
-            if name in weights:
-                self.further[name] = leaf(weights[name])
-        self.products, self.body = _CELLS[type(own.cell)](self, form, weights, leaf)
+        names = [name for name in (*inside, "alpha", "beta") if name in own.weights]
+        self.further = {name: self.leaf(own.weights[name]) for name in names}
+        self.products, self.body = _CELLS[type(own.cell)](self, form)
         self.leaves = [leaf for product in self.products for leaf in product.leaves] + list(self.further.values())
+
+    def leaf(self, array: Any) -> Any:
+        """A weight that a gradient is taken by."""
+        return _tensor(array, self.device).requires_grad_()
+
+    def product(self, form: Any, gates: str) -> Any:
+        """That of some gates, with their biases but for modReLU's."""
+        return form(self.weights, gates, weight_name("b", _suffixes(gates)[0]) not in self.further, self.leaf)
 
     def phi(self, a: Any) -> Any:
         """The activation; modReLU takes its bias here."""
@@ -167,10 +169,10 @@ class Eager:
 _Made = tuple[tuple[Any, ...], Body]
 
 
-def _gru_reset_before(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _gru_reset_before(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates, candidate = form(weights, "ru", True, leaf), form(weights, "c", "b_c" not in own.further, leaf)
+    gates, candidate = own.product(form, "ru"), own.product(form, "c")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         (h,) = state
@@ -180,10 +182,10 @@ def _gru_reset_before(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Ma
     return (gates, candidate), body
 
 
-def _gru_reset_after(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _gru_reset_after(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates, candidate = form(weights, "rz", True, leaf), Apart(weights, "h", "b_h" not in own.further, leaf)
+    gates, candidate = own.product(form, "rz"), own.product(Apart, "h")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         (h,) = state
@@ -194,11 +196,11 @@ def _gru_reset_after(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Mad
     return (gates, candidate), body
 
 
-def _lstm(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _lstm(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates = form(weights, "ifog", True, leaf)
-    n = weights["U_i"].shape[0]
+    gates = own.product(form, "ifog")
+    n = own.weights["U_i"].shape[0]
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         h, c = state
@@ -210,8 +212,8 @@ def _lstm(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
     return (gates,), body
 
 
-def _elman(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
-    product = form(weights, "", "b" not in own.further, leaf)
+def _elman(own: Eager, form: Any) -> _Made:
+    product = own.product(form, "")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         return (own.phi(product(inputs[0], state[0])),)
@@ -219,10 +221,10 @@ def _elman(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
     return (product,), body
 
 
-def _fastrnn(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _fastrnn(own: Eager, form: Any) -> _Made:
     import torch
 
-    product = form(weights, "", "b" not in own.further, leaf)
+    product = own.product(form, "")
     half = torch.full((), 0.5, dtype=own.further["alpha"].dtype, device=own.further["alpha"].device)
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
