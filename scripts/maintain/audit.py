@@ -29,8 +29,7 @@ def main(
 ) -> None:
     """Run whatever is installed, and store its reports."""
     try:
-        audit = audit_toml.read()
-        known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+        known = audit_toml.read().by_name
         chosen = names or list(known)
         if unknown := [name for name in chosen if name not in known]:
             raise ValueError(not_among("NAME", unknown[0], known, str))

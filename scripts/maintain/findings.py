@@ -20,8 +20,7 @@ DOCS = ROOT / "docs"
 def texts() -> dict[str, str]:
     """File below docs -> text, from what is stored."""
     audit = audit_toml.read()
-    maps = {name: stored_reports.load(own) for name, own in audit.maps.items()}
-    return pages(audit, {name: stored_reports.load(own) for name, own in audit.implementations.items()}, maps)
+    return pages(audit, {name: stored_reports.load(own) for name, own in audit.by_name.items()})
 
 
 def main(

@@ -64,10 +64,9 @@ def train(name: str, iterations: int, out: Path) -> dict[str, str]:
 
 def dense(trainer: Trainer) -> dict[str, np.ndarray]:
     """The weights of a network of one layer as the cell takes them, h0 where it is trained, and the readout."""
-    (layer,), prefix = trainer.network.layers, "layer0."
-    own = {name.removeprefix(prefix): value for name, value in trainer.params.items() if name.startswith(prefix)}
-    buffers = {name.removeprefix(prefix): value for name, value in trainer.buffers.items()}
-    held = layer.weights(own, buffers) | {name: own[name] for name in ("h0",) if layer.trained_h0}
+    (layer,) = trainer.network.layers
+    held = trainer.network.layer_weights(0, trainer.params, trainer.buffers)
+    held |= {"h0": trainer.params["layer0.h0"]} if layer.trained_h0 else {}
     held |= {name: trainer.params[name] for name in ("readout.W", "readout.b")}
     return {name: value.copy() for name, value in held.items()}
 

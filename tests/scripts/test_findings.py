@@ -23,19 +23,13 @@ def whole():
 
 @pytest.fixture(scope="module")
 def reports(whole):
-    """What is stored."""
-    return {name: stored_reports.load(own) for name, own in whole.implementations.items()}
+    """What is stored, of maps too."""
+    return {name: stored_reports.load(own) for name, own in whole.by_name.items()}
 
 
-@pytest.fixture(scope="module")
-def maps(whole):
-    """What is stored of maps."""
-    return {name: stored_reports.load(own) for name, own in whole.maps.items()}
-
-
-def test_the_pages_are_up_to_date(whole, reports, maps):
+def test_the_pages_are_up_to_date(whole, reports):
     """No page is of nothing; every implementation is on the scoreboard, with its command and its versions."""
-    found = pages(whole, reports, maps)
+    found = pages(whole, reports)
     assert {f"findings/{path.name}" for path in (findings.DOCS / "findings").glob("*.md")} | {"findings.md"} == {*found}
     for name, text in found.items():
         assert (findings.DOCS / name).read_text() == text, name
@@ -45,14 +39,14 @@ def test_the_pages_are_up_to_date(whole, reports, maps):
         assert reports[name]["command"] in text
         assert all(version in text for version in reports[name]["versions"].values())
         assert own.source is None or own.source.commit in text
-    for name, report in maps.items():
+    for name in whole.maps:
         assert f'<a name="{name}"></a>' in text
-        assert report["page"] in text
+        assert reports[name]["page"] in text
 
 
-def test_every_finding_has_a_page_of_a_screen(whole, reports, maps):
+def test_every_finding_has_a_page_of_a_screen(whole, reports):
     """The first page leads to each; its links, and those of the first page, are to what is there."""
-    found = pages(whole, reports, maps)
+    found = pages(whole, reports)
     for own in whole.findings:
         assert f"](findings/{own.name}.md)" in found["findings.md"]
         assert len(found[f"findings/{own.name}.md"].splitlines()) < 30
@@ -62,11 +56,11 @@ def test_every_finding_has_a_page_of_a_screen(whole, reports, maps):
     assert ready == {path.stem for path in (findings.DOCS / "upstream").glob("*.md")} - {"README"}
 
 
-def test_the_pages_have_no_path_of_a_machine(whole, reports, maps):
+def test_the_pages_have_no_path_of_a_machine(whole, reports):
     """Nor has what is stored."""
     for text in (
-        *pages(whole, reports, maps).values(),
-        *((audit_toml.FOLDER / f"{name}.json").read_text() for name in reports | maps),
+        *pages(whole, reports).values(),
+        *((audit_toml.FOLDER / f"{name}.json").read_text() for name in reports),
     ):
         assert not re.search(r"/(?:tmp|home|root|work|usr)/", text)
 
@@ -82,14 +76,14 @@ def test_the_readme_counts_reports(whole):
 
 def test_there_is_no_report_of_nobody(whole):
     """Every file is of an implementation."""
-    assert {path.stem for path in audit_toml.FOLDER.glob("*.json")} == {*whole.implementations, *whole.maps}
+    assert {path.stem for path in audit_toml.FOLDER.glob("*.json")} == {*whole.by_name}
 
 
 def test_rows_count_every_case_once(whole, reports):
     """Passed, partial, departing and wrong are all there are."""
-    for name, report in reports.items():
-        rows = rows_of(whole.implementations[name], report)
-        assert sum(row.passed + row.partial + row.departs + row.wrong for row in rows) == len(report["cases"])
+    for name, own in whole.implementations.items():
+        rows = rows_of(own, reports[name])
+        assert sum(row.passed + row.partial + row.departs + row.wrong for row in rows) == len(reports[name]["cases"])
 
 
 def test_a_convention_is_a_name_that_is_declared(whole):

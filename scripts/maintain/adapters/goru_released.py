@@ -45,11 +45,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
         return _map(case)
     if case.kind == "activation" and case.config["activation"] == "modrelu" and not case.config["complex"]:
         return _modrelu(case)
-    return cell_outputs(case, CELL, WEIGHTS, _cell)
-
-
-def _cell(n: int) -> Any:
-    return WithMatrix(n)
+    return cell_outputs(case, CELL, WEIGHTS, WithMatrix)
 
 
 def _map(case: Any) -> dict[str, np.ndarray] | None:

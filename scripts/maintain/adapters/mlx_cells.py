@@ -26,11 +26,12 @@ TAKES = {"elman": ("tanh", "relu"), "gru_reset_after": ("tanh",), "lstm": (None,
 ACTIVATIONS = {"tanh": mx.tanh, "relu": nn.relu}
 
 
-def _array(a: np.ndarray) -> Any:
+def array(a: np.ndarray) -> Any:
+    """MLX's, in the same precision."""
     return mx.array(a, dtype=mx.float64 if a.dtype == np.float64 else mx.float32)
 
 
-LIBRARY = Library(_array, mx.stack, lambda a: mx.swapaxes(a, 0, 1), mx.sum)
+LIBRARY = Library(array, mx.stack, lambda a: mx.swapaxes(a, 0, 1), mx.sum)
 
 
 def run(case: Any) -> dict[str, np.ndarray] | None:
@@ -56,7 +57,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
         every, last = states_of(call, seq, Style(batch_first=True), LIBRARY, x, start)
         return loss_of(every, last, seq, LIBRARY), (every, last)
 
-    point = {name: _array(a) for name, a in arrays.items()}, _array(seq.x), tuple(map(_array, seq.start))
+    point = {name: array(a) for name, a in arrays.items()}, array(seq.x), tuple(map(array, seq.start))
     (_, (every, last)), (weights, d_x, d_start) = mx.value_and_grad(loss, argnums=(0, 1, 2))(*point)
     d_weights = {name: np.array(gradient) for name, gradient in weights.items()}
     states, start, ends = (tuple(map(np.array, group)) for group in (every, d_start, last))

@@ -4,14 +4,11 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx import nn
 
 from ortho_ref import converters
+from scripts.maintain.adapters.mlx_cells import LAYERS, array
 from scripts.maintain.scoreboard.plain_layers import plain
 
-mx.set_default_device(mx.cpu)
-
-LAYERS = {"elman": nn.RNN, "lstm": nn.LSTM, "gru_reset_after": nn.GRU}
 LAYOUT = converters.by_name("mlx")
 
 
@@ -21,9 +18,9 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     if own is None or own.config["cell"] not in LAYERS:
         return None
     layer = LAYERS[own.config["cell"]](*own.sizes, bias=own.bias)
-    has = layer.parameters()
-    arrays = {k: _array(a) for k, a in LAYOUT.to_framework(own.config, own.weights).items() if k in has}
-    given = {name: _array(case.inputs[name]) for name in ("dy", *(f"d{name}_T" for name in own.names))}
+    has, whole = layer.parameters(), LAYOUT.to_framework(own.config, own.weights)
+    arrays = {k: array(a) for k, a in whole.items() if k in has}
+    given = {name: array(case.inputs[name]) for name in ("dy", *(f"d{name}_T" for name in own.names))}
 
     def loss(weights: Any, x: Any, start: Any) -> Any:
         layer.update(weights)
@@ -34,16 +31,12 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
             total = total + mx.sum(a[-1] * given[f"d{name}_T"][0])
         return total, every
 
-    point = arrays, _array(case.inputs["x"]), tuple(map(_array, own.start))
+    point = arrays, array(case.inputs["x"]), tuple(map(array, own.start))
     (_, every), (d_weights, d_x, d_start) = mx.value_and_grad(loss, argnums=(0, 1, 2))(*point)
     found = {"y": np.array(every[0]), "d_x": np.array(d_x)}
     for i, name in enumerate(own.names):
         found[f"{name}_T"] = np.array(every[i])[-1:]
         found |= {f"d_{name}0": np.array(d_start[i])} if own.start else {}
-    whole = {k: np.zeros_like(a) for k, a in LAYOUT.to_framework(own.config, own.weights).items()}
-    gradients = LAYOUT.gradients_from(own.config, whole | {k: np.array(a) for k, a in d_weights.items()})
+    zeros = {k: np.zeros_like(a) for k, a in whole.items()}
+    gradients = LAYOUT.gradients_from(own.config, zeros | {k: np.array(a) for k, a in d_weights.items()})
     return found | {f"d_weights.layer0.{k}": a for k, a in gradients.items() if f"weights.layer0.{k}" in case.inputs}
-
-
-def _array(a: np.ndarray) -> Any:
-    return mx.array(a, dtype=mx.float64 if a.dtype == np.float64 else mx.float32)

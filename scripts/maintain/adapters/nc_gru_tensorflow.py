@@ -27,5 +27,4 @@ WEIGHTS: Spec = {
 
 def run(case: Any) -> dict[str, np.ndarray] | None:
     """The cell over a sequence."""
-    found: dict[str, np.ndarray] | None = cell_outputs(case, CELL, WEIGHTS, lambda n: NCGRUCell(n, False))
-    return found
+    return cell_outputs(case, CELL, WEIGHTS, lambda n: NCGRUCell(n, False))

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import helper
 
 from ortho_ref import converters
+from ortho_ref.adapters.sequence import sequence_of
 from scripts.maintain.scoreboard.plain_layers import plain
 
 LAYOUT = converters.by_name("onnx")
@@ -23,33 +24,28 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     """h, and c of LSTM; of a layer y and the last states."""
     if case.kind == "layer":
         return _layer(case)
-    if case.kind != "cell":
+    seq = sequence_of(case)
+    if seq is None:
         return None
     if not RUNTIME and (case.config["cell"], case.config.get("activation")) == ("elman", "relu"):
         return None  # the evaluator's RNN has Tanh and Affine alone, and raises for others
-    given = case.inputs
     try:
-        ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-        weights = LAYOUT.to_framework(case.config, ours)
+        weights = LAYOUT.to_framework(case.config, seq.weights)
     except converters.UnsupportedError:
         return None
-    inputs = ["X", "W", "R", "B", "", "h0", "c0"][: 6 + ("c0" in given)]
+    inputs = ["X", "W", "R", "B", "", *(f"{name}0" for name in seq.names)]
     evaluator = _evaluator(_model(case.config, weights["R"], inputs))
-    names = ("h", "c") if "c0" in given else ("h",)
-    x = given["x"]
-    if x.dtype.kind == "i":
-        x = np.eye(weights["W"].shape[2], dtype=weights["W"].dtype)[x]
 
     def forward(x: np.ndarray, *state: np.ndarray) -> list[np.ndarray]:
         """Y (T, 1, B, n), and h and c of the last step (1, B, n)."""
         return evaluator.run(None, {"X": x, **weights, **dict(zip(("h0", "c0"), state, strict=False))})
 
-    state = [given[f"{name}0"][None] for name in names]
-    outputs = {"h": np.concatenate([state[0], forward(x, *state)[0][:, 0]])}
-    if "c" in names:
+    state = [part[None] for part in seq.start]
+    outputs = {"h": np.concatenate([state[0], forward(seq.x, *state)[0][:, 0]])}
+    if "c" in seq.names:
         steps = [state[1]]
-        for t in range(len(x)):
-            state = forward(x[t : t + 1], *state)[1:]
+        for t in range(len(seq.x)):
+            state = forward(seq.x[t : t + 1], *state)[1:]
             steps.append(state[1])
         outputs["c"] = np.concatenate(steps)
     return outputs

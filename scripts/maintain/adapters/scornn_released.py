@@ -17,5 +17,4 @@ WEIGHTS = {"W": "U.T", "scoRNNCell/U": "W.T", "b": "b"}
 
 def run(case: Any) -> dict[str, np.ndarray] | None:
     """The cell over a sequence."""
-    found: dict[str, np.ndarray] | None = cell_outputs(case, CELL, WEIGHTS, scoRNNCell)
-    return found
+    return cell_outputs(case, CELL, WEIGHTS, scoRNNCell)

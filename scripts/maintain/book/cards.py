@@ -8,8 +8,8 @@ from markupsafe import Markup
 from scripts.maintain.book.columns import where
 from scripts.maintain.book.kit import InKit, in_kit
 from scripts.maintain.book.material import Material
-from scripts.maintain.book.order import neighbours, number_of
-from scripts.maintain.book.places import ERRATA, KIT, anchor, href, page_of, resolved
+from scripts.maintain.book.order import number_of
+from scripts.maintain.book.places import ERRATA, KIT, anchor, href, page_of, paper_page, resolved
 from scripts.maintain.book.prose import Prose
 from scripts.maintain.book.tests import Holder
 from scripts.maintain.equations.stated import MARK, STATED
@@ -78,11 +78,6 @@ def _unmarked(found: re.Match[str]) -> str:
     return found[2][0].upper() + found[2][1:]
 
 
-def _paper(name: str) -> str:
-    """The page of an id's paper."""
-    return f"papers/{name.partition(':')[0]}"
-
-
 def short_of(file: str) -> str:
     """The name of a file where it is clear that it is code: without the package's."""
     return file.removeprefix("ortho_ref/")
@@ -107,7 +102,6 @@ class Maker:
         self.material, self.page, self.file = material, page, file
         self.tagged = material.lines.get(file, {})
         self.prose = Prose(page, self.find, self.follow)
-        self.beside = neighbours(material.entries)
 
     def find(self, page: str, tag: str) -> str | None:
         """The address of an equation, or of a part of it: its first line, else its row on its paper's page.
@@ -121,7 +115,7 @@ class Maker:
             return None
         carriers = self.material.carriers.get(name, [])
         if not carriers:
-            return href(page, _paper(name), anchor(name))
+            return href(page, paper_page(name), anchor(name))
         file = self.file if self.file in carriers else carriers[0]
         on_line = {one for tags in self.material.lines[file].values() for one in tags}
         return href(page, page_of(file), anchor(tag if tag in on_line else name))
@@ -150,11 +144,11 @@ class Maker:
         says = Markup(self.prose.inline(said, STATED))
         set_in = ";\n".join(in_lines(entry.formula)).split("\n")
         formula = Markup("<br>").join(Markup(self.prose.formula(line, STATED)) for line in set_in)
-        before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
+        before, after = m.neighbours[names[0]][0], m.neighbours[names[-1]][1]
         return Card(
             title=title_of(names),
             names=names,
-            rows=tuple(Link(one, href(self.page, _paper(one), anchor(one))) for one in names),
+            rows=tuple(Link(one, href(self.page, paper_page(one), anchor(one))) for one in names),
             ids=tuple(f"eq-{anchor(one)}" for one in names),
             formula=formula,
             says=says,

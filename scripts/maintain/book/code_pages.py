@@ -11,8 +11,8 @@ from scripts.maintain.book import columns
 from scripts.maintain.book.cards import Card, Link, Maker, title_of
 from scripts.maintain.book.listing import linked
 from scripts.maintain.book.material import Material
-from scripts.maintain.book.order import chapters, number_of, printed
-from scripts.maintain.book.places import anchor, folder_page, href, page_of
+from scripts.maintain.book.order import number_of, printed
+from scripts.maintain.book.places import anchor, folder_page, href, page_of, paper_page
 from scripts.maintain.book.prose import breakable
 from scripts.maintain.equations.held import UNHELD
 from scripts.maintain.equations.stated import STATED
@@ -95,7 +95,7 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
 
     Above them stands which paper it is, and what the letters mean that are its own.
     """
-    page = paper_page(names)
+    page = paper_page(names[0])
     maker = Maker(material, page)
     rows: dict[tuple[str, ...], Card] = {}
     for name in names:
@@ -136,14 +136,9 @@ def _same(maker: Maker, rows: dict[tuple[str, ...], Card]) -> dict[tuple[str, ..
     }
 
 
-def paper_page(names: list[str]) -> str:
-    """The page of the paper that ids are of."""
-    return f"papers/{names[0].split(':')[0]}"
-
-
 def papers(material: Material) -> dict[str, tuple[str, list[str]]]:
     """Page -> heading and ids, of every paper."""
-    return {paper_page(names): (heading, names) for heading, names in printed(material.entries).items()}
+    return {paper_page(names[0]): (heading, names) for heading, names in printed(material.entries).items()}
 
 
 def of_folder(folder: str, files: list[str], known: set[str]) -> str:
@@ -153,12 +148,12 @@ def of_folder(folder: str, files: list[str], known: set[str]) -> str:
     return framed(f"`{folder}/`", _TEMPLATES.get_template("folder.html").render(items=items))
 
 
-def of_chapters(found: dict[str, list[str]]) -> str:
+def of_chapters(material: Material) -> str:
     """The list of the files of two columns, in the papers' order."""
     html = _TEMPLATES.get_template("chapters.html").render(
         chapters=[
             (heading or "No equation of their own", [Link(file, href("code/index", page_of(file))) for file in files])
-            for heading, files in found.items()
+            for heading, files in material.chapters.items()
         ]
     )
     return framed("Formula and code", html, listed=True)
@@ -166,8 +161,7 @@ def of_chapters(found: dict[str, list[str]]) -> str:
 
 def _beside(maker: Maker, file: str) -> tuple[Link | None, Link | None]:
     """The files before and after one, in the papers' order."""
-    m = maker.material
-    files = [one for own in chapters(m.columns, m.lines, m.entries).values() for one in own]
+    files = [one for own in maker.material.chapters.values() for one in own]
     if file not in files:
         return None, None
     at = files.index(file)

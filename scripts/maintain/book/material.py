@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ortho_ref.conformance.cases.case import Vector
 from ortho_ref.conformance.cases.case_files import vectors
 from scripts.maintain.book.kit import by_equation
+from scripts.maintain.book.order import chapters, neighbours
 from scripts.maintain.book.places import DERIVATIONS, ERRATA
 from scripts.maintain.book.tests import Holder, functions, holders, weight
 from scripts.maintain.equations.derivations import Section, sections
@@ -76,6 +77,16 @@ class Material:
             for name in dict.fromkeys(id_of(tag) for tags in self.lines[file].values() for tag in tags):
                 found.setdefault(name, []).append(file)
         return found
+
+    @cached_property
+    def chapters(self) -> dict[str, list[str]]:
+        """The files with two columns, under the papers' headings, in their order."""
+        return chapters(self.columns, self.lines, self.entries)
+
+    @cached_property
+    def neighbours(self) -> dict[str, tuple[str | None, str | None]]:
+        """What stands before and after each id in its paper."""
+        return neighbours(self.entries)
 
     @cached_property
     def holders(self) -> dict[str, list[Holder]]:

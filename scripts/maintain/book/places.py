@@ -20,6 +20,11 @@ def folder_page(folder: str) -> str:
     return f"code/{folder}/index"
 
 
+def paper_page(name: str) -> str:
+    """The page of an id's paper."""
+    return f"papers/{name.partition(':')[0]}"
+
+
 def href(page: str, target: str, fragment: str = "") -> str:
     """From a page to another, relative, so that it holds from any host and from none."""
     path = "" if page == target and fragment else relpath(f"{target}.html", dirname(page) or ".")

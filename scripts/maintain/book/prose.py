@@ -15,7 +15,7 @@ from scripts.maintain.book.places import ERRATA, href, page_of
 
 #: The end of a formula, and the sign behind it, in HTML.
 _BEHIND = re.compile(r'(?<!<span class="together">)(<math\b(?:(?!<math\b).)*?</math>)((?:</span>)*)([,;.:)])', re.S)
-_ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
+ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
 class Prose:
@@ -70,8 +70,8 @@ class Prose:
         html = ""
         if token.type == "code_inline" and (address := self.find(self.page, token.content)):
             html = f'<a href="{escape(address)}"><code>{escape(token.content)}</code></a>'
-        elif token.type == "text" and _ERRATUM.search(token.content):
-            html = _ERRATUM.sub(lambda found: erratum(self.page, found[0]), escape(token.content))
+        elif token.type == "text" and ERRATUM.search(token.content):
+            html = ERRATUM.sub(lambda found: erratum(self.page, found[0]), escape(token.content))
         return Token("html_inline", "", 0, content=html) if html else token
 
 

@@ -10,9 +10,8 @@ import nbformat
 from scripts.maintain.book import api_reference, code_pages, finder, routes, weights
 from scripts.maintain.book.cards import Maker
 from scripts.maintain.book.material import Material
-from scripts.maintain.book.order import chapters
 from scripts.maintain.book.places import DERIVATIONS, ERRATA, folder_page, page_of, resolved
-from scripts.maintain.book.prose import breakable
+from scripts.maintain.book.prose import ERRATUM, breakable
 
 #: The pages of prose.
 PROSE = (
@@ -75,7 +74,6 @@ _CLOSED = re.compile(
 _NAMES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", "gru": "GRU", "lstm": "LSTM"}
 _NAMES |= {"nc-gru": "NC\N{NON-BREAKING HYPHEN}GRU", "har": "HAR", "ptb": "PTB", "mnist": "MNIST"}
 _WORD = re.compile(r"\b(nc-gru|goru|gru|lstm|har|ptb|mnist)\b")
-_ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
 class Stage:
@@ -111,7 +109,7 @@ class Stage:
     def _code(self) -> None:
         """A page for every file of two columns, and for each that any page links to."""
         m = self.material
-        self._write("code/index.md", code_pages.of_chapters(chapters(m.columns, m.lines, m.entries)))
+        self._write("code/index.md", code_pages.of_chapters(m))
         other = {file for row in m.rows.values() for file in (*row.code, *row.tests)}
         other |= {file for file in self.listed if (self.root / file).is_file()}
         for file in [*m.columns, *sorted(other - set(m.columns))]:
@@ -119,11 +117,12 @@ class Stage:
             self._write(f"{page_of(file)}.md", code_pages.of_file(m, file, source))
         known = {*m.columns, *other, *self.prose}
         for folder in sorted(file for file in self.listed if (self.root / file).is_dir()):
-            inside = sorted(path.relative_to(self.root).as_posix() for path in self._files(self.root / folder))
+            inside = sorted(
+                path.relative_to(self.root).as_posix()
+                for path in (self.root / folder).rglob("*")
+                if path.is_file() and "__pycache__" not in path.parts
+            )
             self._write(f"{folder_page(folder)}.md", code_pages.of_folder(folder, inside, known))
-
-    def _files(self, folder: Path) -> list[Path]:
-        return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
     def _led(self, file: str, page: str) -> str:
         """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
@@ -168,11 +167,10 @@ class Stage:
         path = self.root / target
         if not path.exists():
             raise ValueError(f"{file} links to {found[2]}, which is not there")
-        if target in self.prose:
-            return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
         if path.suffix == ".svg":
             (self.out / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self.out / target)
+        if path.suffix == ".svg" or target in self.prose:
             return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
         self.listed.add(target)
         page = folder_page(target) if path.is_dir() else page_of(target)
@@ -193,7 +191,7 @@ def with_errata(text: str, known: Container[str]) -> str:
         return f"[{found[0]}](/{ERRATA}#{found[0].lower()})" if found[0] in known else found[0]
 
     pieces = _CLOSED.split(text)
-    pieces[::2] = [_ERRATUM.sub(led, piece) for piece in pieces[::2]]
+    pieces[::2] = [ERRATUM.sub(led, piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 

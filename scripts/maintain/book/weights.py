@@ -15,6 +15,7 @@ import safetensors
 import safetensors.numpy
 
 from ortho_ref import files
+from ortho_ref.conformance.cases.case import parted
 
 #: Where the files are, and the script below the site's static files.
 FOLDER, SCRIPT = "docs/alive/weights", "static/alive/weights.js"
@@ -26,12 +27,8 @@ _HEAD = "// Written by scripts/maintain/book/weights.py from docs/alive/weights:
 def write(path: Path, before: dict[str, np.ndarray], after: dict[str, np.ndarray], facts: dict[str, str]) -> None:
     """The file of a model."""
     named = {f"{when}.{name}": value for when, w in (("before", before), ("after", after)) for name, value in w.items()}
-    tensors = {name: np.ascontiguousarray(_parts(value), "<f4") for name, value in named.items()}
+    tensors = {name: np.ascontiguousarray(parted(value), "<f4") for name, value in named.items()}
     files.write(path, safetensors.numpy.save(tensors, facts))
-
-
-def _parts(value: np.ndarray) -> np.ndarray:
-    return np.stack([value.real, value.imag], axis=-1) if np.iscomplexobj(value) else value
 
 
 def read(path: Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:

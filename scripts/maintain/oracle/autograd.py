@@ -30,7 +30,8 @@ from ortho_ref.parametrizations import (
 from ortho_ref.parametrizations.by_name import name_of as name_of_map
 
 
-def _phi(name: str, a: Any, b: Any) -> Any:
+def phi(name: str, a: Any, b: Any) -> Any:
+    """An activation and its bias."""
     if name == "modrelu":
         return torch.sgn(a) * torch.relu(torch.abs(a) + b)
     return {"tanh": torch.tanh, "relu": torch.relu}[name](a + b)
@@ -50,14 +51,14 @@ def _gate(w: Mapping[str, Any], g: str, x_t: Any, h: Any) -> Any:
 
 def _gru_reset_before(cell: GRUResetBefore, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
     r, u = _gate(w, "r", x_t, h), _gate(w, "u", x_t, h)
-    return (1 - u) * h + u * _phi(cell.activation, _product(w, "_c", x_t, r * h), w["b_c"])
+    return (1 - u) * h + u * phi(cell.activation, _product(w, "_c", x_t, r * h), w["b_c"])
 
 
 def _gru_reset_after(cell: GRUResetAfter, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
     r = _gate(w, "r", x_t, h) if cell.reset_gate else w["r"]
     z = _gate(w, "z", x_t, h) if cell.update_gate else w["z"]
     p = h @ w["U_h"].T + (w["b_hh"] if cell.recurrent_bias else 0)
-    return z * h + (1 - z) * _phi(cell.activation, _input_product(w["W_h"], x_t) + r * p, w["b_h"])
+    return z * h + (1 - z) * phi(cell.activation, _input_product(w["W_h"], x_t) + r * p, w["b_h"])
 
 
 def _fastrnn(cell: FastRNN, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
@@ -66,7 +67,7 @@ def _fastrnn(cell: FastRNN, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
         alpha = torch.minimum(alpha, torch.tensor(0.5, dtype=alpha.dtype))
     if cell.constraint is not None:
         beta = torch.minimum(beta, 1 - 2 * alpha)
-    return alpha * _phi(cell.activation, _product(w, "", x_t, h), w["b"]) + beta * h
+    return alpha * phi(cell.activation, _product(w, "", x_t, h), w["b"]) + beta * h
 
 
 def _lstm(cell: LSTM, w: Mapping[str, Any], x_t: Any, state: Any) -> Any:
@@ -77,7 +78,7 @@ def _lstm(cell: LSTM, w: Mapping[str, Any], x_t: Any, state: Any) -> Any:
 
 
 def _elman(cell: Elman, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
-    return _phi(cell.activation, _product(w, "", x_t, h), w["b"])
+    return phi(cell.activation, _product(w, "", x_t, h), w["b"])
 
 
 def _fastgrnn(cell: FastGRNN, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:

@@ -1,7 +1,7 @@
 """The outputs of a conformance case once more, by a second route.  Needs torch and mpmath.
 
 docs/check/cases.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
-takes from it the names and options of cells and maps.
+takes from it the names and options of cells and maps, and how complex arrays are stored.
 
     cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
     linear                                    autograd, of steps by their transition matrix in PyTorch (`linear`)
@@ -10,7 +10,7 @@ takes from it the names and options of cells and maps.
     activation on its kinks                   plain Python, number by number
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath
@@ -19,25 +19,13 @@ import torch
 
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
-from ortho_ref.boundary import not_among
-from ortho_ref.cells import Cell, by_name
+from ortho_ref.boundary import check_choice
+from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.layered import AROUND
-from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
-from ortho_ref.parametrizations import (
-    Exponential,
-    FFTRotations,
-    Householder,
-    Parametrization,
-    ScaledCayley,
-    StructuredUnitary,
-    TunableRotations,
-    VolumePreserving,
-)
+from ortho_ref.conformance.cases.case import Arrays, Config, joined, parted
+from ortho_ref.conformance.cases.reference import cell_of, parametrization_of, under
 from scripts.maintain.oracle import autograd, linear
 
-Config = Mapping[str, Any]
-Arrays = dict[str, np.ndarray]
 Route = tuple[str, Arrays]
 
 AUTOGRAD, MPMATH, PLAIN = "PyTorch autograd", "mpmath, 50 digits", "plain Python, number by number"
@@ -50,65 +38,41 @@ def second_route(kind: str, config: Config, inputs: Arrays) -> Route:
 
     ValueError for a kind or a config that has no second route.
     """
-    if kind not in _ROUTES:
-        raise ValueError(not_among("kind", kind, _ROUTES))
+    check_choice("kind", kind, _ROUTES)
     return _ROUTES[kind](config, inputs)
 
 
-def _complex(pairs: np.ndarray) -> np.ndarray:
-    """The complex array that is stored with real and imaginary part on the last axis."""
-    return np.ascontiguousarray(pairs).view(np.complex128)[..., 0]
-
-
-def _pairs(z: np.ndarray) -> np.ndarray:
-    """The inverse of `_complex`; a real array as it is."""
-    return np.stack([z.real, z.imag], axis=-1) if np.iscomplexobj(z) else z
-
-
-def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries whose names begin with the prefix, without it."""
-    return {name[len(prefix) :]: value for name, value in values.items() if name.startswith(prefix)}
-
-
-def _cell_of(config: Config) -> Cell:
-    if config["cell"] in SMALL_CELLS:
-        return SMALL_CELLS[config["cell"]]()
-    return by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
-
-
 def _cell(config: Config, inputs: Arrays) -> Route:
-    cell = _cell_of(config)
+    cell = cell_of(config)
     real = ("x", "weights.b")
-    given = {k: _complex(v) if cell.complex and k not in real else v for k, v in inputs.items()}
+    given = {k: joined(v) if cell.complex and k not in real else v for k, v in inputs.items()}
     h0, dh_T = (state_of(tuple(given[name.format(s)] for s in cell.states)) for name in ("{}0", "d{}_T"))
-    problem = Problem(cell, _under("weights.", given), given["x"], h0, given["dh"], dh_T)
+    problem = Problem(cell, under("weights.", given), given["x"], h0, given["dh"], dh_T)
     leaves = {name: torch.tensor(value) for name, value in problem.point.items()}
     weights, x, h0 = problem.at(leaves)
     states = parts_of(cell, autograd.run(cell, weights, torch.as_tensor(x), h0))
     outputs = {name: part.numpy() for name, part in zip(cell.states, states, strict=True)}
     for name, gradient in autograd.gradients_of(problem).items():
         outputs[f"d_weights.{name}" if name in problem.weights else f"d_{name}"] = gradient
-    return AUTOGRAD, {name: _pairs(value) for name, value in outputs.items()}
+    return AUTOGRAD, {name: parted(value) for name, value in outputs.items()}
 
 
 def _layer(config: Config, inputs: Arrays) -> Route:
     """Every sequence alone, of its own steps: padding is not masked here, it is left out."""
-    cell = _cell_of({key: value for key, value in config.items() if key not in AROUND})
+    cell = cell_of(config)
     names = [key for key in inputs if key.startswith("weights.") or key in ("x", "h0", "c0")]
     real = ("x", "mask", "lengths", "resets", "dropout", "weights.layer0.b")
-    given = {
-        k: _complex(v) if cell.complex and k not in real and v.shape[-1:] == (2,) else v for k, v in inputs.items()
-    }
+    given = {k: joined(v) if cell.complex and k not in real and v.shape[-1:] == (2,) else v for k, v in inputs.items()}
     time = 1 if config["batch_first"] else 0
     B = inputs["x"].shape[1 - time]
 
-    def states(leaves: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    def states(leaves: dict[str, Any]) -> tuple[Any, list[Any]]:
         made = _with_weight(config, leaves, given)
         alone = [_one_sequence(cell, config, made, given, b, time) for b in range(B)]
         y = torch.stack([one for one, _ in alone], dim=1 - time)
         return y, [torch.stack(part, dim=1) for part in zip(*(last for _, last in alone), strict=True)]
 
-    def loss(leaves: Mapping[str, Any]) -> Any:
+    def loss(leaves: dict[str, Any]) -> Any:
         y, last = states(leaves)
         upstream = [torch.tensor(given[f"d{name}_T"]) for name in cell.states]
         parts = [(torch.tensor(given["dy"]), y), *zip(upstream, last, strict=True)]
@@ -120,22 +84,22 @@ def _layer(config: Config, inputs: Arrays) -> Route:
     for name, gradient in autograd.gradients(loss, point).items():
         skew = config["parametrized"] is not None and name.endswith(".A")
         outputs[f"d_{name}"] = gradient - gradient.T if skew else gradient
-    return AUTOGRAD, {name: _pairs(a) for name, a in outputs.items()}
+    return AUTOGRAD, {name: parted(a) for name, a in outputs.items()}
 
 
-def _with_weight(config: Config, leaves: Mapping[str, Any], given: Arrays) -> Mapping[str, Any]:
+def _with_weight(config: Config, leaves: dict[str, Any], given: Arrays) -> dict[str, Any]:
     """The leaves, and the weight that a map makes of some of them."""
     kept = config["parametrized"]
     if kept is None:
         return leaves
     weight, n = f"weights.layer0.{kept['weight']}", given["dh_T"].shape[2]
-    constants = _under(f"{weight}.", given) | {"U": np.eye(n), "D": _signs(n, kept.get("negative_ones", 0))}
-    U = autograd.matrix(_map_of(kept), _under(f"{weight}.", leaves), constants)
+    constants = under(f"{weight}.", given) | {"U": np.eye(n), "D": _signs(n, kept.get("negative_ones", 0))}
+    U = autograd.matrix(parametrization_of(kept), under(f"{weight}.", leaves), constants)
     return {**leaves, weight: U}
 
 
 def _one_sequence(
-    cell: Cell, config: Config, leaves: Mapping[str, Any], inputs: Arrays, b: int, time: int
+    cell: Cell, config: Config, leaves: dict[str, Any], inputs: Arrays, b: int, time: int
 ) -> tuple[Any, list[Any]]:
     """y (T, D n) and the last states (L D, n) of one sequence."""
     x = leaves["x"].select(1 - time, b)
@@ -150,7 +114,7 @@ def _one_sequence(
     for layer in range(config["layers"]):
         columns = []
         for suffix in ("", "_reverse") if config["bidirectional"] else ("",):
-            given, zeros = _under(f"weights.layer{layer}{suffix}.", leaves), torch.zeros(1, n, dtype=torch.float64)
+            given, zeros = under(f"weights.layer{layer}{suffix}.", leaves), torch.zeros(1, n, dtype=torch.float64)
             shapes = cell.shapes(x.shape[1], n)
             weights = {k: given.get(k, torch.zeros(shape, dtype=torch.float64)) for k, shape in shapes.items()}
             first = [leaves[f"{s}0"][len(ends), b : b + 1] if f"{s}0" in leaves else zeros for s in cell.states]
@@ -172,20 +136,6 @@ def _one_sequence(
     return x, [torch.stack(part) for part in zip(*ends, strict=True)]
 
 
-def _map_of(config: Config) -> Parametrization:
-    """The map of a config, but for those that go another way."""
-    makers: dict[str, Callable[[], Parametrization]] = {
-        "scaled_cayley": lambda: ScaledCayley(config["negative_ones"]),
-        "exponential": Exponential,
-        "householder": lambda: Householder(config["reflections"]),
-        "tunable_rotations": lambda: TunableRotations(config["capacity"], complex=config["complex"]),
-        "fft_rotations": lambda: FFTRotations(complex=config["complex"]),
-        "volume_preserving": lambda: VolumePreserving(config["sublayers"]),
-        "structured_unitary": StructuredUnitary,
-    }
-    return makers[config["parametrization"]]()
-
-
 def _parametrization(config: Config, inputs: Arrays) -> Route:
     name = config["parametrization"]
     n = len(inputs["dU"])
@@ -195,29 +145,24 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
         U = A_tilde @ (_I(n) - A) @ D
         return MPMATH, {"U": _floats(U), "d_params.A": _floats(_skew_gradient(A_tilde, D, U, dU))}
     if name == "exponential":
-        return MPMATH, _exponential(inputs)
-    p = _map_of(config)
-    given = {k: _complex(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
+        U, d_A = _exp(_exact(inputs["params.A"]), _exact(inputs["dU"]))
+        return MPMATH, {"U": _floats(U), "d_params.A": _floats(d_A)}
+    p = parametrization_of(config)
+    given = {k: joined(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
     buffers = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
-    problem = MapProblem(p, _under("params.", given), buffers, given["dU"])
+    problem = MapProblem(p, under("params.", given), buffers, given["dU"])
     U = autograd.matrix(p, {key: torch.tensor(value) for key, value in problem.params.items()}, buffers)
     outputs = {"U": U.resolve_conj().numpy()}
     for key, gradient in autograd.gradients_of_map(problem).items():
         outputs[f"d_params.{key}"] = gradient - gradient.T if key == "A" else gradient
-    return AUTOGRAD, {key: _pairs(value) for key, value in outputs.items()}
-
-
-def _exponential(inputs: Arrays) -> Arrays:
-    """The series of A^k / k!, and its derivative by the product rule.
-
-    torch.matrix_exp is right to 1e-10 only, for A of norm 0.04.
-    """
-    U, d_A = _exp(_exact(inputs["params.A"]), _exact(inputs["dU"]))
-    return {"U": _floats(U), "d_params.A": _floats(d_A)}
+    return AUTOGRAD, {key: parted(value) for key, value in outputs.items()}
 
 
 def _exp(A: np.ndarray, dU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """exp(A), and the skew gradient."""
+    """exp(A) by the series of A^k / k!, and the skew gradient by the product rule.
+
+    torch.matrix_exp is right to 1e-10 only, for A of norm 0.04.
+    """
     U, power, L, d_power = _I(len(A)), _I(len(A)), 0 * A, 0 * A
     for k in range(1, 150):
         d_power = d_power @ A.T + power.T @ dU  # the sum of (A^T)^i dU (A^T)^j, i + j = k - 1
@@ -324,7 +269,7 @@ def _update(config: Config, inputs: Arrays) -> Route:
     optimizer = _Optimizer(config["optimizer"], A.shape)
     A_tilde = _inverse(I + A)
     U = A_tilde @ (I - A) @ D
-    history: dict[str, list[np.ndarray]] = {"A": [], "A_tilde": [], "U": []}
+    history = []
     for k, dU in enumerate(inputs["dU"], start=1):
         delta = optimizer.delta(A, _skew_gradient(A_tilde, D, U, _exact(dU)))
         A = A - delta
@@ -337,24 +282,27 @@ def _update(config: Config, inputs: Arrays) -> Route:
                 powers.append(powers[-1] @ P)
             A_tilde = sum(powers) @ A_tilde
         U = A_tilde @ (I - A) @ D
-        for name, value in (("A", A), ("A_tilde", A_tilde), ("U", U)):
-            history[name].append(_floats(value))
-    return MPMATH, {name: np.array(values) for name, values in history.items()}
+        history.append({"A": A, "A_tilde": A_tilde, "U": U})
+    return MPMATH, _stacked(history)
 
 
 def _rebased(config: Config, inputs: Arrays) -> Arrays:
     """U = B exp(A): dL/dexp(A) = B^T dL/dU; after every so many updates B is U, and A is 0."""
     base = _exact(inputs["U0"])
     A, optimizer = 0 * base, _Optimizer(config["optimizer"], base.shape)
-    history: dict[str, list[np.ndarray]] = {"A": [], "base": [], "U": []}
+    history = []
     for k, dU in enumerate(inputs["dU"], start=1):
         A = A - optimizer.delta(A, _exp(A, base.T @ _exact(dU))[1])
         U = base @ _exp(A, A)[0]
         if k % config["rebase_every"] == 0:
             base, A = U, 0 * A
-        for name, value in (("A", A), ("base", base), ("U", U)):
-            history[name].append(_floats(value))
-    return {name: np.array(values) for name, values in history.items()}
+        history.append({"A": A, "base": base, "U": U})
+    return _stacked(history)
+
+
+def _stacked(history: Sequence[Arrays]) -> Arrays:
+    """Name -> what it was after each update."""
+    return {name: _floats([after[name] for after in history]) for name in history[0]}
 
 
 def _geodesic(config: Config, inputs: Arrays) -> Arrays:
@@ -376,15 +324,10 @@ def _activation(config: Config, inputs: Arrays) -> Route:
     name = config["activation"]
     if config["kinks"] and name in ("relu", "modrelu"):
         return PLAIN, _on_kinks(name, config["complex"], inputs)
-    given = {key: _complex(v) if config["complex"] and key != "b" else v for key, v in inputs.items()}
+    given = {key: joined(v) if config["complex"] and key != "b" else v for key, v in inputs.items()}
 
     def value(leaves: dict[str, Any]) -> Any:
-        a = leaves["a"]
-        if name == "sigmoid":
-            return torch.sigmoid(a)
-        if name == "modrelu":
-            return torch.sgn(a) * torch.relu(torch.abs(a) + leaves["b"])
-        return {"tanh": torch.tanh, "relu": torch.relu}[name](a + leaves["b"])
+        return torch.sigmoid(leaves["a"]) if name == "sigmoid" else autograd.phi(name, leaves["a"], leaves["b"])
 
     def loss(leaves: dict[str, Any]) -> Any:
         return (torch.tensor(given["dy"]).conj() * value(leaves)).real.sum()
@@ -392,12 +335,12 @@ def _activation(config: Config, inputs: Arrays) -> Route:
     point: Arrays = {key: v for key, v in given.items() if key != "dy"}
     outputs = {"y": value({key: torch.tensor(v) for key, v in point.items()}).numpy()}
     outputs |= {f"d_{key}": gradient for key, gradient in autograd.gradients(loss, point).items()}
-    return AUTOGRAD, {key: _pairs(v) for key, v in outputs.items()}
+    return AUTOGRAD, {key: parted(v) for key, v in outputs.items()}
 
 
 def _on_kinks(name: str, is_complex: bool, inputs: Arrays) -> Arrays:
     """relu has derivative 0 at 0; modrelu is 0 at a = 0, its derivatives are 0 there and where |a| + b = 0."""
-    a, dy = ((_complex(inputs[key]) if is_complex else inputs[key]).tolist() for key in ("a", "dy"))
+    a, dy = ((joined(inputs[key]) if is_complex else inputs[key]).tolist() for key in ("a", "dy"))
     b = inputs["b"].tolist()
     y: list[list[Any]] = [[0 * z for z in row] for row in a]
     d_a, d_b = [list(row) for row in y], [0.0 for _ in b]
@@ -413,7 +356,7 @@ def _on_kinks(name: str, is_complex: bool, inputs: Arrays) -> Arrays:
                 y[i][j] = e * (abs(z) + b[j])
                 d_a[i][j] = e * along + (1 + b[j] / abs(z)) * (g - e * along)
                 d_b[j] += along
-    return {"y": _pairs(np.array(y)), "d_a": _pairs(np.array(d_a)), "d_b": np.array(d_b)}
+    return {"y": parted(np.array(y)), "d_a": parted(np.array(d_a)), "d_b": np.array(d_b)}
 
 
 def _loss_of(config: Config, outputs: Any, y: Any, mask: Any) -> Any:
@@ -444,7 +387,7 @@ def _loss(config: Config, inputs: Arrays) -> Route:
 
 def _linear(config: Config, inputs: Arrays) -> Route:
     complex = ("u", "x0", "do", "dx_T") if config["recurrence"] == "lru" else ()
-    given = {name: _complex(a) if name in complex else a for name, a in inputs.items()}
+    given = {name: joined(a) if name in complex else a for name, a in inputs.items()}
     like = {name: torch.tensor(a) for name, a in given.items() if name == "do" or name.endswith("_T")}
     point = {name: a for name, a in given.items() if name not in like and name != "resets"}
     resets = {"resets": torch.tensor(given["resets"])} if "resets" in given else {}
@@ -456,7 +399,7 @@ def _linear(config: Config, inputs: Arrays) -> Route:
     found = linear.forward(config, {name: torch.tensor(a) for name, a in point.items()} | resets, like)
     outputs = {name: a.numpy() for name, a in found.items()}
     outputs |= {f"d_{name}": a for name, a in autograd.gradients(loss, point).items()}
-    return AUTOGRAD, {name: _pairs(a) for name, a in outputs.items()}
+    return AUTOGRAD, {name: parted(a) for name, a in outputs.items()}
 
 
 _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {

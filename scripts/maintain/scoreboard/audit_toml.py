@@ -6,7 +6,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -30,11 +30,23 @@ RUN, BY_FORMULA, NOT_RUN = "run", "by formula, not run", "not run"
 class _Run(Form):
     """What is said of any code that is run."""
 
+    action: ClassVar[str]  # of the kit
     title: str  # as the page calls it
     adapter: str  # the file in scripts/maintain/adapters, without ".py"
     # distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one
     packages: tuple[str, ...]
     environment: dict[str, str] = {}  # what the adapter is told
+
+    @property
+    def command(self) -> str:
+        """As one types it."""
+        before = "".join(f"{name}={shlex.quote(value)} " for name, value in self.environment.items())
+        return f"{before}python -m {shlex.join(self.arguments)}"
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of `python -m`, without the report."""
+        return ["ortho_ref.conformance", self.action, "--adapter", f"{ADAPTERS}/{self.adapter}.py"]
 
 
 class Source(Form):
@@ -56,40 +68,22 @@ class _Implementation(_Run, kw_only=True):
 class Implementation(_Implementation, kw_only=True):
     """Somebody's code, and how it is run."""
 
+    action: ClassVar[str] = "run"
     name: str
 
     @property
     def arguments(self) -> list[str]:
-        """Of `python -m`, without the report."""
+        """With the cases."""
         chosen = [word for pattern in self.cases for word in ("--only", pattern)]
         precision = [] if self.dtype == "float64" else ["--dtype", self.dtype]
-        return ["ortho_ref.conformance", "run", "--adapter", f"{ADAPTERS}/{self.adapter}.py", *chosen, *precision]
-
-    @property
-    def command(self) -> str:
-        """As one types it."""
-        return _typed(self.arguments, self.environment)
+        return [*super().arguments, *chosen, *precision]
 
 
 class Map(_Run, kw_only=True):
     """Somebody's orthogonal map, for `python -m ortho_ref.conformance map`."""
 
+    action: ClassVar[str] = "map"
     name: str
-
-    @property
-    def arguments(self) -> list[str]:
-        """Of `python -m`, without the report."""
-        return ["ortho_ref.conformance", "map", "--adapter", f"{ADAPTERS}/{self.adapter}.py"]
-
-    @property
-    def command(self) -> str:
-        """As one types it."""
-        return _typed(self.arguments, self.environment)
-
-
-def _typed(arguments: list[str], environment: dict[str, str]) -> str:
-    before = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
-    return f"{before}python -m {shlex.join(arguments)}"
 
 
 class Said(Form):
@@ -163,6 +157,11 @@ class Audit(_File, kw_only=True):
     implementations: dict[str, Implementation]  # type: ignore[assignment]
     maps: dict[str, Map]  # type: ignore[assignment]
 
+    @property
+    def by_name(self) -> dict[str, Implementation | Map]:
+        """Whatever is run, by its name."""
+        return {**self.implementations, **self.maps}
+
 
 def read(path: Path = FILE) -> Audit:
     """Read and check the file."""
@@ -172,8 +171,7 @@ def read(path: Path = FILE) -> Audit:
         value[kind] = {name: {"name": name, **entry} for name, entry in value[kind].items()}
     audit = msgspec.convert(value, Audit)
     mistakes = {mistake.name for mistake in MISTAKES}
-    every: list[Implementation | Map] = [*audit.implementations.values(), *audit.maps.values()]
-    for one in every:
+    for one in audit.by_name.values():
         if not (ROOT / ADAPTERS / f"{one.adapter}.py").is_file():
             raise ValueError(f"{path.name}: {one.name} has adapter {one.adapter!r}, which {ADAPTERS} does not have")
     for own in audit.implementations.values():
@@ -182,7 +180,7 @@ def read(path: Path = FILE) -> Audit:
     told: list[Any] = [*audit.opening, *audit.findings, *audit.threads]
     for said in told:
         where = f"{path.name}: {getattr(said, 'title', getattr(said, 'name', 'opening'))}"
-        _check_known(where, said.implementations, audit.implementations | audit.maps)
+        _check_known(where, said.implementations, audit.by_name)
         _check_known(where, getattr(said, "mistakes", ()), mistakes)
     _check_pages(path.name, audit)
     if both := audit.implementations.keys() & audit.maps.keys():

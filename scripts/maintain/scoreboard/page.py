@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import PARTIAL, PASSED
@@ -10,7 +10,8 @@ from scripts.maintain.scoreboard.audit_toml import Audit, Elsewhere, Finding, Im
 
 #: Mistake -> what it says.
 SAYS = {mistake.name: mistake.says for mistake in MISTAKES}
-
+#: Name of an implementation or a map -> what is stored of it.
+Stored: TypeAlias = dict[str, dict[str, Any]]
 
 _ERROR = re.compile(r"\b\d\.\de[-+]\d\d\b")  # 3.5e-07, as the kit writes an error
 SCOREBOARD = "scoreboard.md"
@@ -74,15 +75,13 @@ def convention(own: Implementation, case: dict[str, Any]) -> tuple[str, ...]:
     return next((tuple(names) for names in case["mistakes"] if names and set(names) <= set(own.conventions)), ())
 
 
-def pages(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> dict[str, str]:
+def pages(audit: Audit, stored: Stored) -> dict[str, str]:
     """File below docs -> text: the first page, one for each finding, and the scoreboard."""
-    stored = reports | maps
-    found = {"findings.md": _first(audit, reports, maps), f"findings/{SCOREBOARD}": _whole(audit, reports, maps)}
+    found = {"findings.md": _first(audit, stored), f"findings/{SCOREBOARD}": _whole(audit, stored)}
     return found | {f"findings/{own.name}.md": _finding(audit, own, stored) for own in audit.findings}
 
 
-def _first(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
-    stored = reports | maps
+def _first(audit: Audit, stored: Stored) -> str:
     rows: list[tuple[Finding | Elsewhere, str]] = [(own, f"findings/{own.name}.md") for own in audit.findings]
     rows += [(own, own.link) for own in audit.elsewhere]
     lines = [
@@ -106,13 +105,13 @@ def _first(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dic
         "",
         "## Scoreboard",
         "",
-        _totals(audit, reports),
+        _totals(audit, stored),
         f"[The scoreboard](findings/{SCOREBOARD}) has each, with the command that ran it.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _finding(audit: Audit, own: Finding, stored: dict[str, dict[str, Any]]) -> str:
+def _finding(audit: Audit, own: Finding, stored: Stored) -> str:
     lines = [f"# {own.title}", "", own.text.strip()]
     if own.what:
         lines += ["", f"**Seen in:** {_seen(audit, own, stored)}. **Reported:** {_known(own, '../')}."]
@@ -121,17 +120,16 @@ def _finding(audit: Audit, own: Finding, stored: dict[str, dict[str, Any]]) -> s
     return "\n".join([*lines, "", "[All findings](../findings.md)"]) + "\n"
 
 
-def _seen(audit: Audit, own: Finding | Elsewhere, stored: dict[str, dict[str, Any]]) -> str:
+def _seen(audit: Audit, own: Finding | Elsewhere, stored: Stored) -> str:
     """The versions of the first report, where a finding has one."""
     if isinstance(own, Elsewhere) or not own.implementations:
         return own.since
     name = own.implementations[0]
-    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
     if source := stored[name].get("source"):
         seen = f"{source['repository']} at {source['commit'][:7]}"
     else:
         versions = stored[name]["versions"]
-        package = own.whose if own.whose in versions else known[name].packages[0].split("==")[0]
+        package = own.whose if own.whose in versions else audit.by_name[name].packages[0].split("==")[0]
         seen = f"{package} {versions[package].partition('+')[0]}"
     return f"{seen}, {own.since}" if own.since else seen
 
@@ -142,12 +140,12 @@ def _known(own: Finding | Elsewhere, up: str) -> str:
     return "; ".join([_text(own.known) or "no", *ready])
 
 
-def _whole(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
+def _whole(audit: Audit, stored: Stored) -> str:
     """The scoreboard's page."""
     lines = [
         "# Scoreboard",
         "",
-        _totals(audit, reports),
+        _totals(audit, stored),
         "",
         "Written by `python -m scripts.maintain.findings` from the reports in",
         "[results/conformance](../../results/conformance), which `python -m scripts.maintain.audit` stores. Each row",
@@ -162,7 +160,7 @@ def _whole(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dic
         "",
         "| implementation | | cases | passed | partial | departs | wrong | what the kit says |",
         "|---|---|---|---|---|---|---|---|",
-        *_scoreboard(audit, reports),
+        *_scoreboard(audit, stored),
         "",
         "## Orthogonal maps",
         "",
@@ -171,7 +169,7 @@ def _whole(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dic
         "",
         "| map | is | |",
         "|---|---|---|",
-        *_maps(audit, maps),
+        *_maps(audit, stored),
         "",
         "## Known threads",
         *_threads(audit),
@@ -184,18 +182,19 @@ def _whole(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dic
         "",
         "`ORTHO_REF_SOURCES` is a folder of checkouts, for code that is in no package. Versions are those of the day",
         "when the report was stored.",
-        *_commands(audit, reports),
-        *_printed(audit, maps),
+        *_commands(audit, stored),
+        *_printed(audit, stored),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _totals(audit: Audit, reports: dict[str, dict[str, Any]]) -> str:
-    rows = [row for name, report in reports.items() for row in rows_of(audit.implementations[name], report)]
+def _totals(audit: Audit, stored: Stored) -> str:
+    reports = {name: stored[name] for name in audit.implementations}
+    rows = [row for name, own in audit.implementations.items() for row in rows_of(own, reports[name])]
     counts = [f"{sum(getattr(row, name) for row in rows)} {name}" for name in ("passed", "partial", "departs", "wrong")]
     kits = sorted({report["kit"] for report in reports.values()})
     cases = sum(len(report["cases"]) for report in reports.values())
-    packages, repositories = whose(audit.implementations[name] for name in reports)
+    packages, repositories = whose(audit.implementations.values())
     where = f"{len(packages)} packages and {len(repositories)} repositories"
     return f"{len(reports)} reports on {where}, {cases} cases: {', '.join(counts)}; ortho_ref {', '.join(kits)}."
 
@@ -212,18 +211,14 @@ def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]
     return packages, repositories
 
 
-def _scoreboard(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for name, report in reports.items():
-        own = audit.implementations[name]
-        title = f"[{own.title}](#{name})"
+def _scoreboard(audit: Audit, stored: Stored) -> Iterator[str]:
+    for name, own in audit.implementations.items():
+        report = stored[name]
+        title, precision = f"[{own.title}](#{name})", "" if report["dtype"] == "float64" else report["dtype"]
         for row in rows_of(own, report):
             counts = " | ".join(str(count or "") for count in (row.passed, row.partial, row.departs, row.wrong))
-            yield f"| {title} | {_precision(report)} | `{row.family}` | {counts} | {_cell(_said(own, row))} |"
+            yield f"| {title} | {precision} | `{row.family}` | {counts} | {_cell(_said(own, row))} |"
             title = ""
-
-
-def _precision(report: dict[str, Any]) -> str:
-    return {"float64": "", "float32": "float32"}[report["dtype"]]
 
 
 def _said(own: Implementation, row: Row) -> str:
@@ -244,16 +239,18 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _maps(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for name, report in maps.items():
+def _maps(audit: Audit, stored: Stored) -> Iterator[str]:
+    for name, own in audit.maps.items():
+        report = stored[name]
         verdict = "passed" if report["ok"] else f"failed: {'; '.join(report['problems'])}"
         found = "; the same: ".join(report["is"]) or "none of the closed forms"
-        yield f"| [{audit.maps[name].title}](#{name}) | {_cell(found)} | {_cell(verdict)} |"
+        yield f"| [{own.title}](#{name}) | {_cell(found)} | {_cell(verdict)} |"
 
 
-def _printed(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for name, report in maps.items():
-        yield from ("", f'<a name="{name}"></a>', f"**{audit.maps[name].title}**: {'; '.join(_where(report))}.", "")
+def _printed(audit: Audit, stored: Stored) -> Iterator[str]:
+    for name, own in audit.maps.items():
+        report = stored[name]
+        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {'; '.join(_where(report))}.", "")
         yield from ("```sh", report["command"], "```", "```text", report["page"], "```")
 
 
@@ -268,7 +265,7 @@ def _threads(audit: Audit) -> Iterator[str]:
 
 def _linked(audit: Audit, names: list[str], page: str = "") -> str:
     """Links; of two with one title the one in float32, or of the map alone, says so."""
-    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+    known = audit.by_name
     titles = [known[name].title for name in names]
     found = []
     for name, title in zip(names, titles, strict=True):
@@ -278,11 +275,11 @@ def _linked(audit: Audit, names: list[str], page: str = "") -> str:
     return ", ".join(found)
 
 
-def _commands(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for name, report in reports.items():
-        own = audit.implementations[name]
-        what = "; ".join(_where(report))
-        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *_note(own))
+def _commands(audit: Audit, stored: Stored) -> Iterator[str]:
+    for name, own in audit.implementations.items():
+        report = stored[name]
+        what, note = "; ".join(_where(report)), [_text(own.note)] if own.note else []
+        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *note)
         yield from ("", "```sh", report["command"], "```")
 
 
@@ -294,10 +291,6 @@ def _where(report: dict[str, Any]) -> Iterator[str]:
         yield f"[{repository}](https://github.com/{repository}/tree/{commit}) at {commit[:7]}"
     platform = report["platform"]
     yield from (f"Python {platform['python']}", f"NumPy {platform['numpy']}", platform["machine"])
-
-
-def _note(own: Implementation) -> list[str]:
-    return [_text(own.note)] if own.note else []
 
 
 def _text(text: str) -> str:

@@ -65,7 +65,7 @@ def versions(own: Implementation | Map) -> dict[str, str]:
     return {name: str(_version(name)) for name in map(_name, own.packages)}
 
 
-def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) -> Path:
+def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) -> None:
     """Store what the kit said.  ValueError: no case was supported: there is nothing to say."""
     cases = [shortened(case) for case in report["cases"] if case["status"] in (PASSED, PARTIAL, FAILED)]
     if not cases:
@@ -80,9 +80,7 @@ def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) ->
         "cases": cases,
     }
     value |= {"source": asdict(own.source)} if own.source else {}
-    path = folder / f"{own.name}.json"
-    files.write_sealed(path, FORMAT, value, StoredReport)
-    return path
+    files.write_sealed(folder / f"{own.name}.json", FORMAT, value, StoredReport)
 
 
 def shortened(case: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +115,7 @@ def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
     return value
 
 
-def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOLDER) -> Path:
+def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOLDER) -> None:
     """Store what the kit said of a map."""
     value = {
         "command": own.command,
@@ -125,9 +123,8 @@ def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOL
         "platform": platform_now(),
         "page": printed.strip(),
     }
-    path = folder / f"{own.name}.json"
-    files.write_sealed(path, MAP_FORMAT, value | {k: report[k] for k in ("kit", "ok", "is", "problems")}, StoredMap)
-    return path
+    value |= {name: report[name] for name in ("kit", "ok", "is", "problems")}
+    files.write_sealed(folder / f"{own.name}.json", MAP_FORMAT, value, StoredMap)
 
 
 def _is_there(package: str) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from ortho_ref.adapters.sequence import Taken, of_yours, outputs_of, sequence_of
 from ortho_ref.adapters.weight_map import Spec, WeightMap
 from ortho_ref.converters.config import config_of
+from ortho_ref.converters.framework import Arrays
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -36,7 +37,7 @@ def stand_in() -> Any:
     return tf
 
 
-def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callable[[int], Any]) -> Any:
+def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callable[[int], Any]) -> Arrays | None:
     """States and gradients of a cell over a case, step by step."""
     import tensorflow as tf
 

@@ -1,10 +1,12 @@
-"""A map of PyTorch's from parameters to a matrix as a case of kind `parametrization` wants it."""
+"""Maps in PyTorch from parameters to a matrix: as a case of kind `parametrization` wants them; PyTorch's own."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import Linear
+from torch.nn.utils.parametrizations import orthogonal
 
 
 def outputs(case: Any, map: Callable[[dict[str, Any]], Any]) -> dict[str, np.ndarray]:
@@ -19,3 +21,11 @@ def outputs(case: Any, map: Callable[[dict[str, Any]], Any]) -> dict[str, np.nda
     for name, gradient in zip(leaves, gradients, strict=True):
         found[f"d_params.{name}"] = (gradient - gradient.T if name == "A" else gradient).numpy()
     return found
+
+
+def parametrized(X: Any, map: str) -> Any:
+    """What torch.nn.utils.parametrizations.orthogonal makes of the parameter X by one of its maps, without a base."""
+    rows, columns = X.shape[-2:]
+    layer: Any = Linear(columns, rows, bias=False, dtype=X.dtype)
+    orthogonal(layer, "weight", map, use_trivialization=False)
+    return layer.parametrizations.weight[0](X)

@@ -142,11 +142,8 @@ def ratio(group: Group, name: str) -> str:
 def _own_time(group: Group) -> tuple[str, str, str]:
     """The reference's median, half of what lies between its quartiles, by its median, and the wall's clock."""
     own = group["contenders"][group["reference"]]
-    return _median(group, group["reference"]), f"±{50 * (own['high'] - own['low']) / own['median']:.0f} %", _wall(own)
-
-
-def _wall(figures: dict[str, float]) -> str:
-    return f"{figures['wall']:.3g}" if "wall" in figures else ""
+    wall = f"{own['wall']:.3g}" if "wall" in own else ""
+    return _median(group, group["reference"]), f"±{50 * (own['high'] - own['low']) / own['median']:.0f} %", wall
 
 
 def _case(group: Group, names: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from ortho_ref.formats import Form
-from scripts.maintain.timing.rounds import synchronizer, time_by_clocks
+from scripts.maintain.timing.rounds import synchronizer, time_interleaved
 from scripts.maintain.timing.steps import Size
 
 Group = dict[str, Any]
@@ -87,7 +87,7 @@ def timed(
     alone = own.device == "cpu" and own.threads == 1
     clocks = (time.process_time if alone else time.perf_counter, time.perf_counter)
     untimed = 2 if own.keep else 1
-    times = time_by_clocks(steps, own.rounds, own.seconds, clocks, synchronizer(own.device), untimed)
+    times = time_interleaved(steps, own.rounds, own.seconds, synchronizer(own.device), clocks, untimed)
     contenders = {}
     for name, figures in times.items():
         main, walls = zip(*figures, strict=True)

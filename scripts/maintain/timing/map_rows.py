@@ -10,7 +10,7 @@ gradient of a mean is: PyTorch's derivative is the exponential of (A^T, dU; 0, A
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -24,27 +24,20 @@ ORDERS = (1, 2, 3)
 UPSTREAM = 1e-3  # ||dL/dU||_2
 
 
-class MapStep(NamedTuple):
-    """step: a map and its derivative.  result: U and dL/dA of what it returned, dL/dA skew or its part above."""
-
-    step: Callable[[], Any]
-    result: Callable[[Any], tuple[np.ndarray, np.ndarray]]
+#: A map and its derivative: U, and dL/dA, skew or with its part above the diagonal alone.
+Step: TypeAlias = Callable[[], tuple[Any, Any]]
 
 
 def maps(own: Settings) -> Iterator[Group]:
     """Scaled Cayley, its Neumann series, and the exponential, by size and norm."""
     for n in SIZES:
         steps = cayley_steps(n, own.dtype, own.torch is not None)
-        yield timed("maps", {"map": "Cayley", "n": n}, "exact", _only(steps), own, _skipped(own))
+        yield timed("maps", {"map": "Cayley", "n": n}, "exact", steps, own, _skipped(own))
     for n in SIZES:
         for norm in NORMS:
             steps = exponential_steps(n, norm, own.dtype, own.torch is not None)
             case = {"map": "exponential", "n": n, "‖A‖": norm}
-            yield timed("maps", case, "ours", _only(steps), own, _skipped(own))
-
-
-def _only(steps: dict[str, MapStep]) -> dict[str, Callable[[], object]]:
-    return {name: own.step for name, own in steps.items()}
+            yield timed("maps", case, "ours", steps, own, _skipped(own))
 
 
 def _skipped(own: Settings) -> dict[str, str]:
@@ -58,7 +51,7 @@ def skew(n: int, norm: float, dtype: str) -> np.ndarray:
     return A.astype(dtype)
 
 
-def cayley_steps(n: int, dtype: str, torch: bool) -> dict[str, MapStep]:
+def cayley_steps(n: int, dtype: str, torch: bool) -> dict[str, Step]:
     """The exact map and its derivative, an update by each order of the series and its derivative, and PyTorch's."""
     own = ScaledCayley(n // 2)
     params, buffers = own.init(np.random.default_rng(0), n, dtype=np.dtype(dtype))
@@ -71,7 +64,7 @@ def cayley_steps(n: int, dtype: str, torch: bool) -> dict[str, MapStep]:
     return steps
 
 
-def exponential_steps(n: int, norm: float, dtype: str, torch: bool) -> dict[str, MapStep]:
+def exponential_steps(n: int, norm: float, dtype: str, torch: bool) -> dict[str, Step]:
     """Ours and PyTorch's, at an A of this norm."""
     own = Exponential()
     params, dU = {"A": skew(n, norm, dtype)}, _upstream(n, dtype)
@@ -86,47 +79,47 @@ def _upstream(n: int, dtype: str) -> np.ndarray:
     return (dU * (UPSTREAM / np.linalg.norm(dU, 2))).astype(dtype)
 
 
-def _step(own: Parametrization, params: Any, buffers: Any, dU: np.ndarray) -> MapStep:
-    def step() -> Any:
+def _step(own: Parametrization, params: Any, buffers: Any, dU: np.ndarray) -> Step:
+    def step() -> tuple[Any, Any]:
         rebuilt = own.rebuild(params, buffers)
         return rebuilt["U"], own.pullback(params, rebuilt, dU)["A"]
 
-    return MapStep(step, lambda found: found)
+    return step
 
 
-def _least_squares(own: ScaledCayley, params: Any, buffers: Any, dU: np.ndarray) -> MapStep:
+def _least_squares(own: ScaledCayley, params: Any, buffers: Any, dU: np.ndarray) -> Step:
     """U = (2 (I + A)^-1 - I) D, the inverse by SVD."""
     I = np.eye(len(dU), dtype=dU.dtype)
 
-    def step() -> Any:
+    def step() -> tuple[Any, Any]:
         A_tilde = scipy.linalg.lstsq(I + params["A"], I)[0]
         rebuilt = buffers | {"A_tilde": A_tilde, "U": (2 * A_tilde - I) * buffers["D"]}
         return rebuilt["U"], own.pullback(params, rebuilt, dU)["A"]
 
-    return MapStep(step, lambda found: found)
+    return step
 
 
-def _neumann(own: NeumannCayley, n: int, dtype: str, dU: np.ndarray) -> MapStep:
+def _neumann(own: NeumannCayley, n: int, dtype: str, dU: np.ndarray) -> Step:
     params, buffers = own.init(np.random.default_rng(0), n, dtype=np.dtype(dtype))
     delta = {"A": skew(n, 1e-3, dtype)}
 
-    def step() -> Any:
+    def step() -> tuple[Any, Any]:
         moved, rebuilt = own.retract(params, buffers, delta)
         return rebuilt["U"], own.pullback(moved, rebuilt, dU)["A"]
 
-    return MapStep(step, lambda found: found)
+    return step
 
 
-def _torch_step(kind: str, A: np.ndarray, D: np.ndarray | None, dU: np.ndarray) -> MapStep:
+def _torch_step(kind: str, A: np.ndarray, D: np.ndarray | None, dU: np.ndarray) -> Step:
     import torch
 
     torch.set_num_threads(1)
     X, upstream = torch.from_numpy(np.triu(A, 1)).requires_grad_(), torch.from_numpy(dU)
     I, signs = torch.eye(len(A), dtype=X.dtype), None if D is None else torch.from_numpy(D.copy())
 
-    def step() -> Any:
+    def step() -> tuple[Any, Any]:
         S = X - X.T
         U = torch.linalg.matrix_exp(S) if kind == "matrix_exp" else torch.linalg.solve(I + S, I - S) * signs
         return U, torch.autograd.grad(U, X, upstream)[0]
 
-    return MapStep(step, lambda found: (found[0].detach().numpy(), np.triu(found[1].numpy(), 1)))
+    return step

@@ -7,7 +7,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from scripts.maintain.timing.benchmark_file import Report, Table, of_section, table
@@ -47,14 +47,7 @@ def machines_of(page: str) -> set[str]:
     return {found[2] for found in _BLOCK.finditer(page)}
 
 
-def _of(
-    report: Report, section: str, wanted: Callable[[Mapping[str, object]], bool] = lambda case: True
-) -> list[Group]:
-    return [group for group in of_section(report, section) if wanted(group["case"])]
-
-
-def _table(groups: Iterable[Group]) -> str:
-    groups = list(groups)
+def _table(groups: Sequence[Group]) -> str:
     return table("", groups).markdown() if groups else "Not measured yet.\n"
 
 
@@ -66,7 +59,7 @@ def best(group: Group, names: Iterable[str]) -> float | None:
 
 def _peers(report: Report, machine: str) -> str:
     """The README's tables, for one core and for all: ratios to each peer, a column for each size."""
-    groups = _of(report, "cells")
+    groups = of_section(report, "cells")
     sizes = list(dict.fromkeys(group["case"]["size"] for group in groups))
     by_case = {tuple(group["case"].values()): group for group in groups}
     parts = []
@@ -90,14 +83,10 @@ def _peers(report: Report, machine: str) -> str:
     return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
 
 
-def _picture(report: Report, machine: str) -> str:
-    return f"![Peers, on one core and on all](../results/benchmark/{machine}.svg)\n"
-
-
 TABLES: dict[str, Callable[[Report, str], str]] = {
     "peers": _peers,
-    "picture": _picture,
-    "memory": lambda report, machine: _table(_of(report, "memory")),
-    "cayley": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "Cayley")),
-    "updates": lambda report, machine: _table(_of(report, "updates")),
+    "picture": lambda report, machine: f"![Peers, on one core and on all](../results/benchmark/{machine}.svg)\n",
+    "memory": lambda report, machine: _table(of_section(report, "memory")),
+    "cayley": lambda report, machine: _table([g for g in of_section(report, "maps") if g["case"]["map"] == "Cayley"]),
+    "updates": lambda report, machine: _table(of_section(report, "updates")),
 }

@@ -36,14 +36,9 @@ MAKERS: Mapping[str, Callable[[CellProblem], Contender | None]] = {
 }
 
 
-def can_be_seen() -> bool:
-    """Whether there is a largest resident set that can be begun again, and an allocator that can be told."""
-    return sys.platform == "linux" and is_glibc()
-
-
 def resident(model: str, size: Size, names: list[str], dtype: str) -> dict[str, int] | str:
     """Bytes of each contender's step, measured in a process of its own; or why not."""
-    if not can_be_seen():
+    if not (sys.platform == "linux" and is_glibc()):  # it can be begun again, and the allocator can be told
         return "no largest resident set here"
     asked = json.dumps({"model": model, "size": size, "names": names, "dtype": dtype})
     command = [sys.executable, "-m", "scripts.maintain.timing.peak"]

@@ -35,11 +35,7 @@ class Joined:
         K = [np.concatenate([weights[weight_name("W", g)], weights[weight_name("U", g)]], axis=1).T for g in self.gates]
         self.K = leaf(np.concatenate(K, axis=1))
         self.b = leaf(np.concatenate([weights[weight_name("b", g)] for g in self.gates])) if bias else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return [self.K] if self.b is None else [self.K, self.b]
+        self.leaves = [self.K] if self.b is None else [self.K, self.b]  # what gradients are taken by
 
     def inputs(self, x: Any) -> Any:
         """What each step has of x."""
@@ -65,11 +61,7 @@ class Hoisted:
         W, U = ([weights[weight_name(kind, g)].T for g in self.gates] for kind in "WU")
         self.W, self.U = leaf(np.concatenate(W, axis=1)), leaf(np.concatenate(U, axis=1))
         self.b = leaf(np.concatenate([weights[weight_name("b", g)] for g in self.gates])) if bias else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return [self.W, self.U] if self.b is None else [self.W, self.U, self.b]
+        self.leaves = [self.W, self.U] if self.b is None else [self.W, self.U, self.b]
 
     def inputs(self, x: Any) -> Any:
         """What each step has of x; unbind, whose backward is one stack, where P[t] fills an array of zeros a step."""
@@ -96,11 +88,7 @@ class Apart(Hoisted):
     def __init__(self, weights: Weights, gates: str, bias: bool, leaf: Callable[[Any], Any]) -> None:
         super().__init__(weights, gates, bias, leaf)
         self.b_hh = leaf(weights["b_hh"]) if "b_hh" in weights else None
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by."""
-        return super().leaves + ([] if self.b_hh is None else [self.b_hh])
+        self.leaves += [] if self.b_hh is None else [self.b_hh]
 
     def __call__(self, P_t: Any, h: Any) -> Any:
         """h's part alone."""
@@ -133,18 +121,20 @@ class Eager:
 
     def __init__(self, own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> None:
         self.cell: Any = own.cell
-        self.further: dict[str, Any] = {}
-        weights = own.weights
-        make = _CELLS[type(own.cell)]
-
-        def leaf(array: Any) -> Any:
-            return _tensor(array, device).requires_grad_()
-
+        self.weights, self.device = own.weights, device
         inside = [own.cell.phi_bias] if getattr(own.cell, "activation", "") == "modrelu" else []
-        for name in (*inside, "alpha", "beta"):
-            if name in weights:
-                self.further[name] = leaf(weights[name])
-        self.products, self.body = make(self, form, weights, leaf)
+        names = [name for name in (*inside, "alpha", "beta") if name in own.weights]
+        self.further = {name: self.leaf(own.weights[name]) for name in names}
+        self.products, self.body = _CELLS[type(own.cell)](self, form)
+        self.leaves = [leaf for product in self.products for leaf in product.leaves] + list(self.further.values())
+
+    def leaf(self, array: Any) -> Any:
+        """A weight that a gradient is taken by."""
+        return _tensor(array, self.device).requires_grad_()
+
+    def product(self, form: Any, gates: str) -> Any:
+        """That of some gates, with their biases but for modReLU's."""
+        return form(self.weights, gates, weight_name("b", _suffixes(gates)[0]) not in self.further, self.leaf)
 
     def phi(self, a: Any) -> Any:
         """The activation; modReLU takes its bias here."""
@@ -157,20 +147,15 @@ class Eager:
         b = self.further[self.cell.phi_bias]
         return torch.sgn(a) * torch.relu(torch.abs(a) + b)
 
-    def states(self, x: Any, state: State, body: Body | None = None) -> Any:
+    def states(self, x: Any, state: State) -> Any:
         """h (T, B, n)."""
         import torch
 
-        history, step = [], body or self.body
+        history = []
         for inputs in zip(*(product.inputs(x) for product in self.products), strict=True):
-            state = step(inputs, state)
+            state = self.body(inputs, state)
             history.append(state[0])
         return torch.stack(history)
-
-    @property
-    def leaves(self) -> list[Any]:
-        """What gradients are taken by, of weights."""
-        return [leaf for product in self.products for leaf in product.leaves] + list(self.further.values())
 
     def named(self, gradients: Sequence[Any]) -> Gradients:
         """The leaves' gradients by our names."""
@@ -184,10 +169,10 @@ class Eager:
 _Made = tuple[tuple[Any, ...], Body]
 
 
-def _gru_reset_before(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _gru_reset_before(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates, candidate = form(weights, "ru", True, leaf), form(weights, "c", "b_c" not in own.further, leaf)
+    gates, candidate = own.product(form, "ru"), own.product(form, "c")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         (h,) = state
@@ -197,10 +182,10 @@ def _gru_reset_before(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Ma
     return (gates, candidate), body
 
 
-def _gru_reset_after(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _gru_reset_after(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates, candidate = form(weights, "rz", True, leaf), Apart(weights, "h", "b_h" not in own.further, leaf)
+    gates, candidate = own.product(form, "rz"), own.product(Apart, "h")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         (h,) = state
@@ -211,11 +196,11 @@ def _gru_reset_after(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Mad
     return (gates, candidate), body
 
 
-def _lstm(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _lstm(own: Eager, form: Any) -> _Made:
     import torch
 
-    gates = form(weights, "ifog", True, leaf)
-    n = weights["U_i"].shape[0]
+    gates = own.product(form, "ifog")
+    n = own.weights["U_i"].shape[0]
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         h, c = state
@@ -227,8 +212,8 @@ def _lstm(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
     return (gates,), body
 
 
-def _elman(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
-    product = form(weights, "", "b" not in own.further, leaf)
+def _elman(own: Eager, form: Any) -> _Made:
+    product = own.product(form, "")
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
         return (own.phi(product(inputs[0], state[0])),)
@@ -236,10 +221,10 @@ def _elman(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
     return (product,), body
 
 
-def _fastrnn(own: Eager, form: Any, weights: Weights, leaf: Any) -> _Made:
+def _fastrnn(own: Eager, form: Any) -> _Made:
     import torch
 
-    product = form(weights, "", "b" not in own.further, leaf)
+    product = own.product(form, "")
     half = torch.full((), 0.5, dtype=own.further["alpha"].dtype, device=own.further["alpha"].device)
 
     def body(inputs: tuple[Any, ...], state: State) -> State:
@@ -268,28 +253,35 @@ def _tensor(array: Any, device: str) -> Any:
     return torch.from_numpy(np.array(array, order="C")).to(device)
 
 
-def eager(own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> Contender:
-    """An eager cell as a contender."""
-    return contender_of(own, Eager(own, form, device), None, device)
-
-
-def contender_of(own: CellProblem, cell: Eager, body: Body | None, device: str = "cpu") -> Contender:
-    """Autograd through the steps of an eager cell; body: another telling of its step, compiled for one."""
+def _contender(
+    own: CellProblem,
+    device: str,
+    leaves: list[Any],
+    states: Callable[[Any, State], Any],
+    named: Callable[[Sequence[Any]], Gradients],
+) -> Contender:
+    """Autograd of h = states(x, h0) by the leaves, x and h0; named: the leaves' gradients by our names."""
     import torch
 
     x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
-    dh, leaves = _tensor(own.dh, device), [*cell.leaves, x, *h0]
+    dh, points = _tensor(own.dh, device), [*leaves, x, *h0]
 
     def step() -> Any:
-        return torch.autograd.grad(cell.states(x, tuple(h0), body), leaves, dh)
+        return torch.autograd.grad(states(x, tuple(h0)), points, dh)
 
     def gradients(found: Any) -> Gradients:
         on_host = [gradient.cpu() for gradient in found]
         names = ("x", *first_states(own))
         rest = {name: g.numpy() for name, g in zip(names, on_host[-len(names) :], strict=True)}
-        return cell.named(on_host[: -len(names)]) | rest
+        return named(on_host[: -len(names)]) | rest
 
     return Contender(step, gradients)
+
+
+def eager(own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> Contender:
+    """An eager cell."""
+    cell = Eager(own, form, device)
+    return _contender(own, device, cell.leaves, cell.states, cell.named)
 
 
 def module(own: CellProblem, device: str = "cpu") -> Contender | None:
@@ -303,22 +295,17 @@ def module(own: CellProblem, device: str = "cpu") -> Contender | None:
     state = {name: _tensor(a, "cpu") for name, a in pytorch.to_framework(config, own.weights).items()}
     net = kind(own.x.shape[2], own.dh.shape[2], dtype=state["weight_hh_l0"].dtype)
     net.load_state_dict(state)
-    net = net.to(device)
-    x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
-    dh, parameters = _tensor(own.dh, device), dict(net.named_parameters())
-    leaves = [*parameters.values(), x, *h0]
+    parameters = dict(net.to(device).named_parameters())
 
-    def step() -> Any:
+    def states(x: Any, h0: State) -> Any:
         first = tuple(part[None] for part in h0)
-        return torch.autograd.grad(net(x, first if len(first) > 1 else first[0])[0], leaves, dh)
+        return net(x, first if len(first) > 1 else first[0])[0]
 
-    def gradients(found: Any) -> Gradients:
-        on_host = [gradient.cpu().numpy() for gradient in found]
-        theirs = dict(zip(parameters, on_host, strict=False))
-        rest = dict(zip(("x", *first_states(own)), on_host[len(parameters) :], strict=True))
-        return pytorch.gradients_from(config, theirs) | rest
+    def named(gradients: Sequence[Any]) -> Gradients:
+        theirs = {name: gradient.numpy() for name, gradient in zip(parameters, gradients, strict=True)}
+        return pytorch.gradients_from(config, theirs)
 
-    return Contender(step, gradients)
+    return _contender(own, device, [*parameters.values()], states, named)
 
 
 def contenders(own: CellProblem, device: str = "cpu", threads: int = 1) -> dict[str, Contender]:

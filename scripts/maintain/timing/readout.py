@@ -1,8 +1,7 @@
 """A word-level update with all outputs at once, and in chunks: time and memory."""
 
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,19 +35,13 @@ def measure_readout(words: int, n: int, T: int, B: int, rounds: int, seconds: fl
         return network.loss_and_gradients(params, buffers, x, y)[0]
 
     def whole() -> object:
-        with _all_at_once():
+        before, losses.LARGE = losses.LARGE, 10**9
+        try:
             return step()
+        finally:
+            losses.LARGE = before
 
     contenders: dict[str, Callable[[], object]] = {"whole": whole, "chunks": step}
-    times = time_interleaved(contenders, rounds, seconds, lambda: None)
+    times = time_interleaved(contenders, rounds, seconds)
     most = (traced(contender) / 2**20 for contender in contenders.values())
-    return Readout(*(statistics.median(times[name]) for name in contenders), *most)
-
-
-@contextmanager
-def _all_at_once() -> Iterator[None]:
-    before, losses.LARGE = losses.LARGE, 10**9
-    try:
-        yield
-    finally:
-        losses.LARGE = before
+    return Readout(*(statistics.median(own for (own,) in times[name]) for name in contenders), *most)

@@ -38,31 +38,17 @@ def time_interleaved(
     rounds: int,
     seconds: float,
     synchronize: Callable[[], object] = lambda: None,
-    clock: Callable[[], float] | None = None,
-) -> dict[str, list[float]]:
-    """Milliseconds per call, one figure a round; within a round the contenders take turns.
-
-    synchronize: called before a clock is read; see `synchronizer`.  clock: time.perf_counter unless given;
-    time.process_time counts what this process computes, whatever else the machine does.
-
-    Each turn begins with two calls that are not timed, as training repeats one step: otherwise a contender would pay
-    for memory that the one before gave back (fresh pages: a tenth of the largest size; the allocator takes two calls).
-    """
-    timed = time_by_clocks(steps, rounds, seconds, (clock or time.perf_counter,), synchronize)
-    return {name: [figure for (figure,) in figures] for name, figures in timed.items()}
-
-
-def time_by_clocks(
-    steps: Mapping[str, Callable[[], object]],
-    rounds: int,
-    seconds: float,
-    clocks: Sequence[Callable[[], float]],
-    synchronize: Callable[[], object] = lambda: None,
+    clocks: Sequence[Callable[[], float]] = (time.perf_counter,),
     untimed: int = 2,
 ) -> dict[str, list[tuple[float, ...]]]:
-    """As `time_interleaved`, by several clocks at once; the first decides how often a turn repeats its step.
+    """Milliseconds per call, by each clock, one entry a round; within a round the contenders take turns.
 
-    untimed: calls at the beginning of a turn; one is enough, for the caches, where freed memory is kept.
+    synchronize: called before a clock is read; see `synchronizer`.  clocks: the first decides how often a turn repeats
+    its step; time.process_time counts what this process computes, whatever else the machine does.
+
+    untimed: calls at the beginning of a turn.  Two, as training repeats one step: otherwise a contender would pay for
+    memory that the one before gave back (fresh pages: a tenth of the largest size; the allocator takes two calls).
+    Where freed memory is kept one is enough, for the caches.
     """
     repeats = {}
     for name, step in steps.items():

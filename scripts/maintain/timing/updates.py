@@ -26,18 +26,8 @@ class Times(NamedTuple):
     batch: list[float]
 
 
-def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], float] | None = None) -> Times:
-    """The times of the trainer's task and its layers' cells; clock: as `time_interleaved` has it."""
-    shape, steps = steps_of(trainer)
-    with subnormals_as_zero():
-        return Times(shape, **time_interleaved(steps, rounds, seconds, synchronizer(trainer.device), clock))
-
-
-def steps_of(trainer: Trainer, keep: bool = True) -> tuple[tuple[int, ...], dict[str, Callable[[], object]]]:
-    """(B, T, n of each layer), and what is timed of a trainer, by the names of `Times`.
-
-    keep: hold the bare step's tape until the next is there, as a trainer does where the allocator does not.
-    """
+def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], float]) -> Times:
+    """The times of the trainer's task and its layers' cells, by a clock."""
     batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
     network, params = trainer.network, trainer.params
     x = to_device(next(batches).x, trainer.device)
@@ -52,12 +42,15 @@ def steps_of(trainer: Trainer, keep: bool = True) -> tuple[tuple[int, ...], dict
         bare_layers.append((layer.cell, weights, x, dh))
         x = real_features(h[1:])
         shape = (*shape, h.shape[-1])
-    kept: list[object] = [None] * len(bare_layers)
+    kept: list[object] = [None] * len(bare_layers)  # until the next is there, as a trainer holds its tapes
 
     def bare() -> None:
         for i, (cell, weights, x, dh) in enumerate(bare_layers):
             h, tape = fused.forward(cell, weights, x)
             fused.backward(cell, weights, tape, dh)
-            kept[i] = (h, tape) if keep else None
+            kept[i] = (h, tape)
 
-    return shape, {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}
+    steps = {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}
+    with subnormals_as_zero():
+        times = time_interleaved(steps, rounds, seconds, synchronizer(trainer.device), (clock,))
+    return Times(shape, **{name: [own for (own,) in figures] for name, figures in times.items()})

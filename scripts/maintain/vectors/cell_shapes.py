@@ -13,7 +13,7 @@ import numpy as np
 from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.cases.case import Config
 from ortho_ref.conformance.compare import MINIMUM
-from scripts.maintain.vectors.spec import Spec
+from scripts.maintain.vectors.spec import Spec, ranged
 
 
 class Shape(NamedTuple):
@@ -78,7 +78,8 @@ def _has(config: Config, name: str) -> bool:
 def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Of every input shape and range."""
     cell, complex = reference.cell_of(config), bool(config.get("complex"))
-    T, B, m, n, tokens, powers = *shape[1:6], dict(shape.powers)
+    T, B, m, n, tokens = shape[1:6]
+    powers = {name: {"power": power} for name, power in shape.powers.items()}
     if config.get("activation", "tanh") != "tanh":  # states have no bound: a product grows with them
         powers.pop("U", None)
     pair = [2] if complex else []
@@ -89,15 +90,15 @@ def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[st
             low = high = gates[name]
         kind = "b" if len(own) == 1 else name[0]
         pairs = pair if len(own) == 2 else []
-        found[f"weights.{name}"] = _drawn([*own, *pairs], low, high, powers.get(kind, 0))
+        found[f"weights.{name}"] = ranged([*own, *pairs], low, high, **powers.get(kind, {}))
     if tokens:
-        found["x"] = _drawn([T, B], 0.0, float(m)) | {"integer": True}
+        found["x"] = ranged([T, B], 0.0, float(m), integer=True)
     else:
-        found["x"] = _drawn([T, B, m], -1.0, 1.0, powers.get("x", 0))
+        found["x"] = ranged([T, B, m], -1.0, 1.0, **powers.get("x", {}))
     for state in cell.states:
-        found[f"{state}0"] = _drawn([B, n, *pair], -1.0, 1.0, powers.get("h", 0))
-        found[f"d{state}_T"] = _drawn([B, n, *pair], -1.0, 1.0)
-    return found | {"dh": _drawn([T, B, n, *pair], -1.0, 1.0)}
+        found[f"{state}0"] = ranged([B, n, *pair], -1.0, 1.0, **powers.get("h", {}))
+        found[f"d{state}_T"] = ranged([B, n, *pair], -1.0, 1.0)
+    return found | {"dh": ranged([T, B, n, *pair], -1.0, 1.0)}
 
 
 def _range(name: str, shape: tuple[int, ...], config: Config) -> tuple[float, float]:
@@ -108,8 +109,3 @@ def _range(name: str, shape: tuple[int, ...], config: Config) -> tuple[float, fl
     if config.get("activation") == "modrelu" and name == reference.cell_of(config).phi_bias:
         return -0.75, 0.25
     return -0.5, 0.5
-
-
-def _drawn(shape: list[int], low: float, high: float, power: int = 0) -> dict[str, Any]:
-    entry: dict[str, Any] = {"shape": shape, "low": low, "high": high}
-    return entry | ({"power": power} if power else {})

@@ -63,10 +63,10 @@ VARIANTS: dict[str, tuple[Config, str]] = {
     "lstm": ({}, "the LSTM"),
 }
 GATES = {
-    "fastrnn/sgornn": (-1.5, 0.25),
-    "fastrnn/sgornn-beta-clipped": (-1.0, 2.0),
-    "fastrnn/sgornn-alpha-clipped": (1.0, 0.5),
-    "fastrnn/sgornn-as-printed": (1.0, 0.5),
+    "fastrnn/sgornn": {"alpha": -1.5, "beta": 0.25},
+    "fastrnn/sgornn-beta-clipped": {"alpha": -1.0, "beta": 2.0},
+    "fastrnn/sgornn-alpha-clipped": {"alpha": 1.0, "beta": 0.5},
+    "fastrnn/sgornn-as-printed": {"alpha": 1.0, "beta": 0.5},
 }
 STILL = {
     "fastrnn/sgornn-beta-clipped": ("d_weights.beta",),
@@ -123,9 +123,7 @@ def _shifted(variant: str, weights: Arrays) -> Arrays:
     if config_of(variant).get("activation") == "modrelu":
         bias = str(CELLS[config_of(variant)["cell"]].phi_bias)
         weights = weights | {bias: weights[bias] - 0.75}
-    if variant in GATES:
-        weights = weights | {name: np.array(v) for name, v in zip(("alpha", "beta"), GATES[variant], strict=True)}
-    return weights
+    return weights | {name: np.array(value) for name, value in GATES.get(variant, {}).items()}
 
 
 def _named(weights: Arrays) -> Arrays:
@@ -139,8 +137,7 @@ def cells() -> Iterator[Spec]:
         sources = (scan, source_of(reference.cell_of(config)))
         base = Spec(f"cell/{variant}", "cell", config, _sequence(variant, GENERIC), sources, why, zeros=zeros)
         yield base
-        gates = dict(zip(("alpha", "beta"), GATES[variant], strict=True)) if variant in GATES else {}
-        yield from shape_specs(variant, config, STORED if variant in SHAPED else (), base, gates)
+        yield from shape_specs(variant, config, STORED if variant in SHAPED else (), base, GATES.get(variant, {}))
         if variant in SHAPED:
             joint = "-" if "/" in variant else "/"
             for name in STORED:

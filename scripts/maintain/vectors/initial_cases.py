@@ -34,8 +34,8 @@ def orthogonal(*shape: int) -> Value:
     return {"is": "orthogonal", "shape": list(shape)}
 
 
-def _gates(gates: str, W: Callable[..., Value], U: Callable[..., Value]) -> dict[str, Value]:
-    return {f"W_{g}": W(N, M) for g in gates} | {f"U_{g}": U(N, N) for g in gates}
+def _gates(gates: str, of: Callable[..., Value]) -> dict[str, Value]:
+    return {f"W_{g}": of(N, M) for g in gates} | {f"U_{g}": of(N, N) for g in gates}
 
 
 def _glorot(*shape: int) -> Value:
@@ -69,15 +69,13 @@ CASES: dict[str, tuple[dict[str, Value], str]] = {
         "urnn:init: b = 0, E |h0|^2 = 1, U unitary",
     ),
     "goru": (
-        _gates("rz", _small, _small)
+        _gates("rz", _small)
         | {"W_h": _small(N, M), "U_h": orthogonal(N, N)}
         | {"b_r": constant(2.0, N), "b_z": uniform(math.sqrt(3 / N), N), "b_h": constant(0.01, N)},
         "the released code: b_r = 2, so that the reset gate is open; matrices +-0.01",
     ),
     "nc-gru": (
-        _gates("ru", _he, _he)
-        | {"W_c": _he(N, M), "U_c": orthogonal(N, N)}
-        | {f"b_{g}": constant(0.0, N) for g in "ruc"},
+        _gates("ru", _he) | {"W_c": _he(N, M), "U_c": orthogonal(N, N)} | {f"b_{g}": constant(0.0, N) for g in "ruc"},
         "the released cell: variance 2 / (m + n), biases 0, U_c orthogonal",
     ),
     "fastrnn": (
@@ -85,11 +83,11 @@ CASES: dict[str, tuple[dict[str, Value], str]] = {
         "EdgeML: alpha = -3 and beta = 3 before the sigmoid, deviation 0.1, b = 1",
     ),
     "lstm": (
-        _gates("ifgo", _glorot, _glorot) | {f"b_{g}": constant(1.0 if g == "f" else 0.0, N) for g in "ifgo"},
+        _gates("ifgo", _glorot) | {f"b_{g}": constant(1.0 if g == "f" else 0.0, N) for g in "ifgo"},
         "forget bias 1, the others 0",
     ),
     "gru-cudnn": (
-        _gates("rzh", _torch, _torch) | {f"b_{g}": _torch(N) for g in ("r", "z", "h", "hh")},
+        _gates("rzh", _torch) | {f"b_{g}": _torch(N) for g in ("r", "z", "h", "hh")},
         "PyTorch: every weight uniform on +-1/sqrt(n), n the units",
     ),
     "scornn": ({"W": _small(N, M), "U": orthogonal(N, N), "b": constant(0.0, N)}, "W uniform on +-0.01, U orthogonal"),

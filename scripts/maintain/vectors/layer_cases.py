@@ -9,7 +9,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
 from ortho_ref.conformance.cases import layered, reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config
-from scripts.maintain.vectors.spec import Spec, source_of
+from scripts.maintain.vectors.spec import Spec, ranged, source_of
 
 AFTER = {"reset_gate": True, "update_gate": True}
 #: Name in a case -> the cell's options.
@@ -230,17 +230,11 @@ def _kept_ranges(config: Config, sizes: dict[str, int]) -> dict[str, dict[str, A
     del found[weight]
     own = random_map_problem(reference.parametrization_of(kept), sizes["n"], np.random.default_rng(0))
     for name, value in own.params.items():
-        found[f"{weight}.{name}"] = {"shape": list(value.shape), "low": -1.0, "high": 1.0}
-        if name in FORMS:
-            found[f"{weight}.{name}"]["form"] = FORMS[name]
+        form = {"form": FORMS[name]} if name in FORMS else {}
+        found[f"{weight}.{name}"] = ranged(value.shape, -1.0, 1.0, **form)
     for name in own.buffers.keys() & set(reference.CONSTANTS):
         constant = own.buffers[name]
-        found[f"{weight}.{name}"] = {
-            "shape": list(constant.shape),
-            "low": 0.0,
-            "high": 0.0,
-            "listed": constant.ravel().tolist(),
-        }
+        found[f"{weight}.{name}"] = ranged(constant.shape, 0.0, 0.0, listed=constant.ravel().tolist())
     for name in reference.complex_inputs(Case("", "layer", config, dict.fromkeys(found, np.zeros(0)))):
         found[name]["shape"].append(2)
     return found
@@ -254,9 +248,9 @@ def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) ->
         if name.startswith("weights."):
             limit = max(1, round(16 * min(0.5, 1.5 / np.sqrt(shape[-1])))) / 16
         offset = offsets.get(name.rpartition(".")[2], 0.0)
-        found[name] = {"shape": list(shape), "low": offset - limit, "high": offset + limit}
+        found[name] = ranged(shape, offset - limit, offset + limit)
     if config["padding"] == "lengths":
-        found["lengths"] = {"shape": [sizes["B"]], "low": 1.0, "high": sizes["T"] + 1.0, "integer": True}
+        found["lengths"] = ranged([sizes["B"]], 1.0, sizes["T"] + 1.0, integer=True)
     return found
 
 

@@ -6,7 +6,7 @@ They are multiples of 1/4096 that float32 has exactly.
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -19,8 +19,6 @@ from ortho_ref.conformance.cases.case import Arrays, Case, Config, parted
 from ortho_ref.conformance.compare import MINIMUM
 from ortho_ref.parametrizations import Parametrization
 from scripts.maintain.equations.tags import tags_of
-
-GRID = 4096
 
 
 @dataclass(frozen=True)
@@ -77,9 +75,14 @@ def source_of(own: Cell | Parametrization) -> ModuleType:
     return sys.modules[type(own).__module__]
 
 
+def ranged(shape: Iterable[int], low: float, high: float, **more: Any) -> dict[str, Any]:
+    """An array's shape and between which numbers it is drawn, as `drawing.Range` has them."""
+    return {"shape": list(shape), "low": low, "high": high, **more}
+
+
 def on_grid(array: np.ndarray) -> np.ndarray:
-    """Floats to the nearest multiple of 1 / GRID, large ones as float32 has them; tokens as int64."""
+    """Floats to the nearest multiple of 1 / drawing.GRID, large ones as float32 has them; tokens as int64."""
     if array.dtype.kind == "f":
-        near = np.asarray(np.round(array.astype(np.float64) * GRID) / GRID)
+        near = np.asarray(np.round(array.astype(np.float64) * drawing.GRID) / drawing.GRID)
         return near.astype(np.float32).astype(np.float64)
     return array if array.dtype.kind == "b" else array.astype(np.int64)

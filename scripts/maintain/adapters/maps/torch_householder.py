@@ -6,19 +6,16 @@ The diagonal of its parameter holds signs, which are not trained: they are 1 her
 from typing import Any
 
 import torch
-from torch.nn import Linear
-from torch.nn.utils.parametrizations import orthogonal
 
 from ortho_ref.adapters import map_from_torch
+from scripts.maintain.scoreboard.torch_maps import parametrized
 
 
 def weight(Q: Any) -> Any:
     """The weight of a layer whose parameter is Q below its diagonal; a wide one is transposed, above it."""
     rows, columns = Q.shape[-2:]
-    layer: Any = Linear(columns, rows, bias=False, dtype=Q.dtype)
-    orthogonal(layer, "weight", "householder", use_trivialization=False)
     triangle = torch.tril(Q, -1) if rows >= columns else torch.triu(Q, 1)
-    return layer.parametrizations.weight[0](triangle + torch.eye(rows, columns, dtype=Q.dtype))
+    return parametrized(triangle + torch.eye(rows, columns, dtype=Q.dtype), "householder")
 
 
 map, pullback = map_from_torch(weight)

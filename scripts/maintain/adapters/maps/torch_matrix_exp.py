@@ -1,18 +1,6 @@
 """torch.nn.utils.parametrizations.orthogonal with orthogonal_map="matrix_exp", without a base."""
 
-from typing import Any
-
-from torch.nn import Linear
-from torch.nn.utils.parametrizations import orthogonal
-
 from ortho_ref.adapters import map_from_torch
+from scripts.maintain.scoreboard.torch_maps import parametrized
 
-
-def weight(Q: Any) -> Any:
-    """The weight of a layer whose parameter is Q."""
-    layer: Any = Linear(Q.shape[-1], Q.shape[-1], bias=False, dtype=Q.dtype)
-    orthogonal(layer, "weight", "matrix_exp", use_trivialization=False)
-    return layer.parametrizations.weight[0](Q)
-
-
-map, pullback = map_from_torch(weight)
+map, pullback = map_from_torch(lambda Q: parametrized(Q, "matrix_exp"))
