@@ -1,7 +1,8 @@
 """The outputs of a conformance case once more, by a second route.  Needs torch and mpmath.
 
 docs/check/cases.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
-takes from it the names and options of cells and maps, and how complex arrays are stored.
+takes from it the names and options of cells and maps, and how complex arrays are stored.  Which cell and which map a
+config names it reads itself: a case that was made of another one is found.
 
     cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
     linear                                    autograd, of steps by their transition matrix in PyTorch (`linear`)
@@ -20,10 +21,22 @@ import torch
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.boundary import check_choice
-from ortho_ref.cells import Cell
+from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.cases.case import Arrays, Config, joined, parted
-from ortho_ref.conformance.cases.reference import cell_of, parametrization_of, under
+from ortho_ref.conformance.cases.layered import AROUND
+from ortho_ref.conformance.cases.reference import under
+from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
+from ortho_ref.parametrizations import (
+    Exponential,
+    FFTRotations,
+    Householder,
+    Parametrization,
+    ScaledCayley,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
 from scripts.maintain.oracle import autograd, linear
 
 Route = tuple[str, Arrays]
@@ -42,8 +55,14 @@ def second_route(kind: str, config: Config, inputs: Arrays) -> Route:
     return _ROUTES[kind](config, inputs)
 
 
+def _cell_of(config: Config) -> Cell:
+    if config["cell"] in SMALL_CELLS:
+        return SMALL_CELLS[config["cell"]]()
+    return by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
+
+
 def _cell(config: Config, inputs: Arrays) -> Route:
-    cell = cell_of(config)
+    cell = _cell_of(config)
     real = ("x", "weights.b")
     given = {k: joined(v) if cell.complex and k not in real else v for k, v in inputs.items()}
     h0, dh_T = (state_of(tuple(given[name.format(s)] for s in cell.states)) for name in ("{}0", "d{}_T"))
@@ -59,7 +78,7 @@ def _cell(config: Config, inputs: Arrays) -> Route:
 
 def _layer(config: Config, inputs: Arrays) -> Route:
     """Every sequence alone, of its own steps: padding is not masked here, it is left out."""
-    cell = cell_of(config)
+    cell = _cell_of({key: value for key, value in config.items() if key not in AROUND})
     names = [key for key in inputs if key.startswith("weights.") or key in ("x", "h0", "c0")]
     real = ("x", "mask", "lengths", "resets", "dropout", "weights.layer0.b")
     given = {k: joined(v) if cell.complex and k not in real and v.shape[-1:] == (2,) else v for k, v in inputs.items()}
@@ -94,7 +113,7 @@ def _with_weight(config: Config, leaves: dict[str, Any], given: Arrays) -> dict[
         return leaves
     weight, n = f"weights.layer0.{kept['weight']}", given["dh_T"].shape[2]
     constants = under(f"{weight}.", given) | {"U": np.eye(n), "D": _signs(n, kept.get("negative_ones", 0))}
-    U = autograd.matrix(parametrization_of(kept), under(f"{weight}.", leaves), constants)
+    U = autograd.matrix(_map_of(kept), under(f"{weight}.", leaves), constants)
     return {**leaves, weight: U}
 
 
@@ -136,6 +155,20 @@ def _one_sequence(
     return x, [torch.stack(part) for part in zip(*ends, strict=True)]
 
 
+def _map_of(config: Config) -> Parametrization:
+    """The map of a config, but for those that go another way."""
+    makers: dict[str, Callable[[], Parametrization]] = {
+        "scaled_cayley": lambda: ScaledCayley(config["negative_ones"]),
+        "exponential": Exponential,
+        "householder": lambda: Householder(config["reflections"]),
+        "tunable_rotations": lambda: TunableRotations(config["capacity"], complex=config["complex"]),
+        "fft_rotations": lambda: FFTRotations(complex=config["complex"]),
+        "volume_preserving": lambda: VolumePreserving(config["sublayers"]),
+        "structured_unitary": StructuredUnitary,
+    }
+    return makers[config["parametrization"]]()
+
+
 def _parametrization(config: Config, inputs: Arrays) -> Route:
     name = config["parametrization"]
     n = len(inputs["dU"])
@@ -147,7 +180,7 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
     if name == "exponential":
         U, d_A = _exp(_exact(inputs["params.A"]), _exact(inputs["dU"]))
         return MPMATH, {"U": _floats(U), "d_params.A": _floats(d_A)}
-    p = parametrization_of(config)
+    p = _map_of(config)
     given = {k: joined(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
     buffers = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
     problem = MapProblem(p, under("params.", given), buffers, given["dU"])
