@@ -121,6 +121,13 @@ class Stored(NamedTuple):
         return (self.experiment.place or "").startswith(("a suspicion", "beside"))
 
     @property
+    def asked(self) -> str:
+        """What a suspicion is about, as a heading; of what is none ""."""
+        place = re.split("[,;:]", self.experiment.place or "")[0]
+        about = place.removeprefix("a suspicion about ")
+        return "" if about == place else f"### {about[0].upper()}{about[1:]}, in the {TITLES[self.experiment.paper]} paper"
+
+    @property
     def hours(self) -> float:
         """Of all runs, lent ones too, by the clock."""
         return sum(state.seconds for state in self.states) / 3600
@@ -437,12 +444,13 @@ def page(experiments: Sequence[Stored]) -> str:
         ("Suspicions", [one for one in besides if one.experiment.claims]),
         ("On a part of the data", [one for one in experiments if one.experiment.part]),
     ):
-        found = [
-            f"* [{one.experiment.title}]({one.address}) {' '.join(one.experiment.found)}"
-            for one in own
-            if one.beside and one.experiment.found
-        ]
-        text += [f"## {title}", *(["\n".join(found)] if found else []), table(own)] if own else []
+        found: dict[str, list[str]] = {}
+        for one in own:
+            if one.beside and one.experiment.found:
+                line = f"* [{one.experiment.title}]({one.address}) {' '.join(one.experiment.found)}"
+                found.setdefault(one.asked, []).append(line)
+        answers = ["\n\n".join(filter(None, [about, "\n".join(lines)])) for about, lines in found.items()]
+        text += [f"## {title}", *answers, table(own)] if own else []
     others = [one for one in experiments if one.states and not one.experiment.claims]
     if others:
         text += ["## Without a claim", "\n".join(f"* {one.link}: {one.experiment.title}" for one in others)]
