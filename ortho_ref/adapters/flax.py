@@ -126,16 +126,6 @@ class _Nested(NamedTuple):
 
     layout: Layout
 
-    @property
-    def bias(self) -> bool:
-        """As of the layout."""
-        return self.layout.bias
-
-    @property
-    def kept(self) -> str | None:
-        """As of the layout."""
-        return self.layout.kept
-
     def to_framework(self, weights: Any) -> Any:
         tree: dict[str, Any] = {}
         for path, array in self.layout.to_framework(weights).items():
@@ -170,7 +160,7 @@ def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict
         converter = converters.by_name(flavour.converter(name))
         if isinstance(seq, Layer):
             return ByWay(converter, seq) if seq.bias and seq.padding is None and seq.kept is None else None
-        return Converted(converter, seq.config) if seq.usual else None
+        return Converted(converter, seq.config) if seq.usual and seq.bias else None
 
     def bind(sizes: tuple[int, int], dtype: str, config: Any) -> Any:
         options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[config["activation"]]}

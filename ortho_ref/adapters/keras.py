@@ -136,13 +136,14 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
         after = config["cell"] == "gru_reset_after"
         given = {"use_bias": seq.bias, "activation": config.get("activation"), "reset_after": after}
         own = {"LSTM": ("use_bias",), "GRU": tuple(given)}.get(name, ("use_bias", "activation"))
-        return config["cell"] in CELLS[name] and all(options.get(key, given[key]) == given[key] for key in own)
+        same = all(options.get(key, given[key]) == given[key] for key in own)
+        return config["cell"] in CELLS[name] and seq.kept is None and same
 
     def supports(seq: Sequence | Layer) -> Layout | None:
         if not fits(seq) or seq.padding in ("lengths", "resets"):
             return None
         if isinstance(seq, Layer):  # an instance is one layer
-            return _Ways(converters.by_name("keras"), seq) if seq.kept is None and isinstance(target, type) else None
+            return _Ways(converters.by_name("keras"), seq) if isinstance(target, type) else None
         return Converted(converters.by_name("keras"), {**seq.config, "bias": seq.bias})
 
     def made(seq: Sequence | Layer, m: int) -> Any:

@@ -59,10 +59,8 @@ class Layer(NamedTuple):
 class ByWay:
     """A layout of several directions: each as a converter has one, under the direction's name."""
 
-    kept = None  # no framework's own layers have a map
-
     def __init__(self, framework: Framework, layer: Layer) -> None:
-        self.framework, self.layer, self.bias = framework, layer, layer.bias
+        self.framework, self.layer = framework, layer
         self.config = {**layer.config, "bias": layer.bias}
 
     def to_framework(self, weights: Arrays) -> dict[str, Any]:

@@ -43,8 +43,8 @@ class Sequence(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Whether an implementation that takes (x, h0) can run it: a state is given, and nothing is padded."""
-        return self.state and self.padding is None
+        """Whether a framework's own layer that takes (x, h0) can run it: a state, no padding, no weight of a map."""
+        return self.state and self.padding is None and self.kept is None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -252,8 +252,6 @@ def outputs_of(taken: Taken, case: Any, seq: Sequence | Layer, layout: Layout) -
 
 def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
     """The framework's arrays of a sequence's weights; None where the framework has no such layer."""
-    if (seq.bias, seq.kept) != (layout.bias, layout.kept):
-        return None
     try:
         return layout.to_framework(seq.weights)
     except UnsupportedError:
@@ -305,9 +303,9 @@ def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
 
 
 def of_yours(
-    config: Mapping[str, Any], layout: Layout, ways: tuple[Direction, ...] = (), state: bool = True
+    config: Mapping[str, Any], layout: WeightMap, ways: tuple[Direction, ...] = (), state: bool = True
 ) -> Callable[[Sequence | Layer], Layout | None]:
-    """What an implementation of a user's supports: cases of its cell and as many layers, without padding, with h0.
+    """What an implementation of a user's supports: of its cell, layers, biases and map, without padding, with h0.
 
     One that takes no initial state ignores it, and supports those that have none too.
     """
@@ -315,6 +313,7 @@ def of_yours(
     def supports(seq: Sequence | Layer) -> Layout | None:
         given = seq.state if isinstance(seq, Sequence) else bool(seq.start)
         same = dict(seq.config) == dict(config) and getattr(seq, "ways", ()) == ways
+        same = same and (seq.bias, seq.kept) == (layout.bias, layout.kept)
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports

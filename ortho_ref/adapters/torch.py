@@ -254,7 +254,7 @@ class _Known:
     def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
         """Whether it is of this cell, with the instance's options."""
         activation = seq.config.get("activation")
-        if seq.config["cell"] != self._cell or activation not in (None, "tanh", "relu"):
+        if seq.config["cell"] != self._cell or activation not in (None, "tanh", "relu") or seq.kept is not None:
             return False
         own = {"bias": seq.bias, "nonlinearity": activation, **shape}
         return all(self._options.get(name, value) == value for name, value in own.items())

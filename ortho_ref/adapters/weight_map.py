@@ -19,14 +19,6 @@ Config: TypeAlias = Mapping[str, Any]
 class Layout(Protocol):
     """The kit's weights as a framework's arrays; gradients back."""
 
-    @property
-    def bias(self) -> bool:
-        """Whether the framework's arrays have biases."""
-
-    @property
-    def kept(self) -> str | None:
-        """The weight in whose place there are the parameters of a map."""
-
     def to_framework(self, weights: Arrays) -> Any:
         """The framework's arrays, a dict or a tree."""
 
@@ -39,16 +31,6 @@ class Converted(NamedTuple):
 
     framework: Framework  # the converter
     config: Config  # the cell's, with "bias" where it may have none
-
-    @property
-    def bias(self) -> bool:
-        """As the config says."""
-        return bool(self.config.get("bias", True))
-
-    @property
-    def kept(self) -> str | None:
-        """None: no framework has one."""
-        return None
 
     def to_framework(self, weights: Arrays) -> Any:
         """As the converter's; UnsupportedError where the framework has no such layer."""
@@ -80,8 +62,7 @@ class WeightMap:
 
     def __init__(self, spec: Spec | None, config: Config, ways: Sequence[Direction] = ()) -> None:
         self._cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
-        self._ways, self.kept = ways, None
-        self.kept = self._map_in(spec)
+        self._ways, self.kept = ways, self._map_in(spec)  # kept: the weight in whose place there are a map's parameters
         self._shapes = self._sized(1, 1)
         spec = {name: name for name in self._shapes} if spec is None else spec
         self._rows = {array: self._read(array, given) for array, given in spec.items()}
