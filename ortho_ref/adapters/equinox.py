@@ -8,7 +8,6 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import Layer, layer_of
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Sequence,
     Style,
@@ -23,6 +22,7 @@ from ortho_ref.adapters.sequence import (
 )
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
+from ortho_ref.installed import needed
 
 #: The classes of equinox.nn and which cell each is.
 CELLS = {"LSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -69,10 +69,8 @@ def from_equinox(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("equinox", "pip install equinox"):
         import equinox
-    except ImportError as error:
-        raise missing(error, "equinox", "pip install equinox") from None
     nn: Any = equinox.nn
     jax, _ = jax_and_numpy()
     is_class = isinstance(target, type) and issubclass(target, equinox.Module)

@@ -8,7 +8,6 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Sequence,
     Style,
@@ -22,6 +21,7 @@ from ortho_ref.adapters.sequence import (
 )
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
+from ortho_ref.installed import needed
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -72,10 +72,8 @@ def from_flax(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("flax", "pip install flax"):
         import flax  # noqa: F401
-    except ImportError as error:
-        raise missing(error, "flax", "pip install flax") from None
     flavours = (_linen(), _nnx())
     known = _known(target, flavours)
     if known is not None:

@@ -11,7 +11,6 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.jax import precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
     Sequence,
@@ -29,6 +28,7 @@ from ortho_ref.adapters.sequence import (
 )
 from ortho_ref.adapters.torch import required
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.installed import needed
 
 #: The layers and which cells each is.
 CELLS = {"SimpleRNN": ("elman",), "LSTM": ("lstm",), "GRU": ("gru_reset_after", "gru_reset_before")}
@@ -65,10 +65,8 @@ def from_keras(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("keras", "pip install keras torch, or keras and jax or tensorflow"):
         import keras
-    except ImportError as error:
-        raise missing(error, "keras", "pip install keras torch, or keras and jax or tensorflow") from None
     if keras.backend.backend() not in BACKENDS:
         raise ValueError(f"Keras runs on {keras.backend.backend()!r}; allowed: {', '.join(map(repr, BACKENDS))}")
     name = _known(target, keras)

@@ -11,7 +11,6 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
     Sequence,
@@ -29,6 +28,7 @@ from ortho_ref.adapters.sequence import (
 )
 from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.installed import needed
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}
@@ -93,10 +93,8 @@ def from_torch(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("torch", "pip install torch"):
         import torch
-    except ImportError as error:
-        raise missing(error, "torch", "pip install torch") from None
     known = _known(target, torch)
     if known is not None:
         given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
