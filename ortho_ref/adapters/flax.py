@@ -22,6 +22,7 @@ from ortho_ref.adapters.sequence import (
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
 from ortho_ref.installed import needed
+from ortho_ref.trees import by_path, nested
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -125,26 +126,10 @@ class _Nested(NamedTuple):
     layout: Layout
 
     def to_framework(self, weights: Any) -> Any:
-        tree: dict[str, Any] = {}
-        for path, array in self.layout.to_framework(weights).items():
-            *folders, leaf = path.split("/")
-            place = tree
-            for folder in folders:
-                place = place.setdefault(folder, {})
-            place[leaf] = array
-        return tree
+        return nested(self.layout.to_framework(weights))
 
     def gradients_from(self, gradients: Any, weights: Any) -> Any:
-        return self.layout.gradients_from(_flat(gradients), weights)
-
-
-def _flat(tree: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}."""
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        path = f"{before}{name}"
-        flat |= _flat(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
-    return flat
+        return self.layout.gradients_from(by_path(gradients), weights)
 
 
 def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict[str, np.ndarray] | None]:
@@ -233,7 +218,7 @@ def _linen() -> Flavour:
             tree = init(jnp.zeros((1, n)))
         except (TypeError, ValueError):  # of an LSTM the carry is a pair
             tree = init((jnp.zeros((1, n)),) * 2)
-        return {path: array.shape for path, array in _flat(tree).items()}
+        return {path: array.shape for path, array in by_path(tree).items()}
 
     def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
         return cell.apply({"params": tree}, carry, x)[0]
@@ -256,7 +241,7 @@ def _nnx() -> Flavour:
         return kind(m, n, **({"dtype": dtype, "param_dtype": dtype} if known else {}), **options, rngs=nnx.Rngs(0))
 
     def shapes(cell: Any, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {path: a.shape for path, a in _flat(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
+        return {path: a.shape for path, a in by_path(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
 
     def loaded(cell: Any, tree: Any) -> Any:
         graph, state, rest = nnx.split(cell, nnx.Param, ...)

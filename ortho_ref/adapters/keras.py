@@ -29,6 +29,7 @@ from ortho_ref.adapters.sequence import (
 from ortho_ref.adapters.torch import required
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.installed import needed
+from ortho_ref.trees import by_path, nested
 
 #: The layers and which cells each is.
 CELLS = {"SimpleRNN": ("elman",), "LSTM": ("lstm",), "GRU": ("gru_reset_after", "gru_reset_before")}
@@ -176,15 +177,10 @@ class _Ways(ByWay):
     """A layout of several layers, with flat names: "layer0/kernel"."""
 
     def to_framework(self, weights: Any) -> Any:
-        made = super().to_framework(weights)
-        return {f"{way}/{name}": a for way, own in made.items() for name, a in own.items()}
+        return by_path(super().to_framework(weights))
 
     def gradients_from(self, gradients: Any, weights: Any) -> Any:
-        by_way: dict[str, Any] = {}
-        for name, gradient in gradients.items():
-            way, _, own = name.partition("/")
-            by_way.setdefault(way, {})[own] = gradient
-        return super().gradients_from(by_way, weights)
+        return super().gradients_from(nested(gradients), weights)
 
 
 def _bound(layer: Any, seq: Sequence, arrays: Any) -> Bound:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts, Shapes
+from ortho_ref.trees import nested
 
 
 class Flax(Framework):
@@ -58,11 +59,7 @@ class Flax(Framework):
 
     def nested(self, arrays: Arrays) -> dict[str, Any]:
         """{"ir/kernel": ...} -> {"ir": {"kernel": ...}}."""
-        tree: dict[str, Arrays] = {}
-        for path, array in arrays.items():
-            dense, leaf = path.split("/")
-            tree.setdefault(dense, {})[leaf] = array
-        return tree
+        return nested(arrays)
 
     def _names(self, layout: Layout) -> list[tuple[str, str, str, str]]:
         """By gate: the paths of the kernel of the input, the recurrent one, the bias, and the inner bias or ""."""
