@@ -20,13 +20,12 @@ from ortho_ref.adapters.sequence import (
     sequence_of,
     ways_of,
 )
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
 from ortho_ref.installed import needed
 
 #: The classes of equinox.nn and which cell each is.
 CELLS = {"LSTMCell": "lstm", "GRUCell": "gru_reset_after"}
-_TRIAL = (3, 4)
 
 
 def from_equinox(
@@ -91,12 +90,12 @@ def from_equinox(
     def made(m: int, n: int) -> Any:
         return target(m, n, key=jax.random.key(0)) if is_class else target(m, n)
 
-    module = made(*_TRIAL)
+    module = made(*TRIAL)
     if not isinstance(module, equinox.Module):
         raise TypeError(f"target made {kind_of(module)}; expected a module of Equinox")
     leaves, _ = jax.tree_util.tree_flatten_with_path(equinox.filter(module, equinox.is_inexact_array))
     shapes = {_name(path): leaf.shape for path, leaf in leaves}
-    check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
+    check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*TRIAL)))
     read = layer_of if ways else sequence_of
     return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes), config["cell"])
 

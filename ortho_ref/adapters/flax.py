@@ -19,14 +19,13 @@ from ortho_ref.adapters.sequence import (
     one_cell,
     sequence_or_layer,
 )
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
 from ortho_ref.installed import needed
 from ortho_ref.trees import by_path, nested
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
-_TRIAL = (3, 4)
 
 
 class Flavour(NamedTuple):
@@ -87,8 +86,8 @@ def from_flax(
         )
     config, layout = one_cell(cell, weights, "from_flax")
     check_given(weights, "from_flax of a cell of yours")
-    module, flavour = _made(target, flavours, *_TRIAL, "float32")
-    check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
+    module, flavour = _made(target, flavours, *TRIAL, "float32")
+    check_arrays(type(module).__name__, flavour.shapes(module, *TRIAL), layout.to_framework(layout.zeros(*TRIAL)))
 
     def bind(sizes: tuple[int, int], dtype: str, _: Any) -> Any:
         return _made(target, flavours, *sizes, dtype)[0]

@@ -4,7 +4,7 @@ Gradients are the backend's: autograd, jax.grad or GradientTape.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ortho_ref import converters
 from ortho_ref.adapters.jax import precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.sequence import (
+    Bound,
+    Call,
     Library,
     Sequence,
     Style,
@@ -27,14 +29,13 @@ from ortho_ref.adapters.sequence import (
     states_of,
 )
 from ortho_ref.adapters.torch import required
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
 from ortho_ref.installed import needed
 from ortho_ref.trees import by_path, nested
 
 #: The layers and which cells each is.
 CELLS = {"SimpleRNN": ("elman",), "LSTM": ("lstm",), "GRU": ("gru_reset_after", "gru_reset_before")}
 BACKENDS = ("torch", "jax", "tensorflow")
-_TRIAL = (3, 4)
 
 
 def from_keras(
@@ -81,9 +82,9 @@ def from_keras(
         )
     config, layout = one_cell(cell, weights, "from_keras")
     check_given(weights, "from_keras of a layer of yours", "variables")
-    trial = _made(target, *_TRIAL, "float32", keras)
+    trial = _made(target, *TRIAL, "float32", keras)
     wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}
-    check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*_TRIAL)))
+    check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*TRIAL)))
 
     def bind(seq: Sequence, arrays: Any) -> Bound:
         return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
@@ -166,13 +167,6 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
     return _adapter(supports, bind, keras, CELLS[name][0] if len(CELLS[name]) == 1 else "")
 
 
-class Bound(NamedTuple):
-    """A layer, or several, with weights in them."""
-
-    call: Callable[[Any, Any], Any]  # call(x (B, T, m), state)
-    variables: dict[str, Any]  # by the names of the arrays, in their order
-
-
 class _Ways(ByWay):
     """A layout of several layers, with flat names: "layer0/kernel"."""
 
@@ -219,7 +213,7 @@ def _bound_layers(modules: list[Any], layer: Layer, arrays: Any, keras: Any) -> 
     return _filled(call, {name: found[name] for name in arrays}, arrays)
 
 
-def _filled(call: Callable[[Any, Any], Any], variables: dict[str, Any], arrays: Any) -> Bound:
+def _filled(call: Call, variables: dict[str, Any], arrays: Any) -> Bound:
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return Bound(call, variables)
@@ -246,7 +240,7 @@ def _by_torch(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Take
     bound, library = bind(seq, arrays), _library(seq, keras)
     x, *start = (library.constant(np.array(a)).detach().requires_grad_() for a in (seq.x, *seq.start))
     every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
-    leaves = [x, *start, *(variable.value for variable in bound.variables.values())]
+    leaves = [x, *start, *(variable.value for variable in bound.weights.values())]
     loss = loss_of(every, last, seq, library)
     return _taken(
         every, last, torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True), bound, keras
@@ -258,8 +252,8 @@ def _taken(every: list[Any], last: list[Any], gradients: Any, bound: Bound, kera
     states, ends, (x, *rest) = (
         [in_numpy(keras.ops.convert_to_numpy(a)) for a in group] for group in (every, last, gradients)
     )
-    count = len(rest) - len(bound.variables)
-    return Taken(states, tuple(ends), dict(zip(bound.variables, rest[count:], strict=True)), x, tuple(rest[:count]))
+    count = len(rest) - len(bound.weights)
+    return Taken(states, tuple(ends), dict(zip(bound.weights, rest[count:], strict=True)), x, tuple(rest[:count]))
 
 
 def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
@@ -267,7 +261,7 @@ def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
         bound = bind(seq, arrays)
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            with keras.StatelessScope([(variable, own[name]) for name, variable in bound.variables.items()]):
+            with keras.StatelessScope([(variable, own[name]) for name, variable in bound.weights.items()]):
                 return bound.call(x, state)
 
         return taken_by_jax(call, dict(arrays), seq, _STYLE)
@@ -282,6 +276,6 @@ def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) ->
         tape.watch([x, *start])
         every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
         loss = loss_of(every, last, seq, library)
-    sources = [x, *start, *(variable.value for variable in bound.variables.values())]
+    sources = [x, *start, *(variable.value for variable in bound.weights.values())]
     gradients = tape.gradient(loss, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     return _taken(every, last, [tf.convert_to_tensor(gradient) for gradient in gradients], bound, keras)

@@ -24,7 +24,7 @@ class Layer(NamedTuple):
     start: tuple[np.ndarray, ...]  # (L, B, n): the initial states; none where they are absent
     padding: str | None  # "lengths", "mask", "resets"
     keep: np.ndarray | None  # lengths (B,), or a mask or resets (T, B)
-    dy: np.ndarray  # (T, B, n): upstream, of what the last layer gives
+    dh: np.ndarray  # (T, B, n): upstream, of what the last layer gives
     d_last: tuple[np.ndarray, ...]  # (L, B, n): upstream, of the last states
     dtype: str  # of the case
     gradients: bool  # whether any is wanted
@@ -39,11 +39,6 @@ class Layer(NamedTuple):
     def widths(self) -> list[int]:
         """What each layer takes: above the first what the one below gives."""
         return [self.sizes[0], *[self.n * (1 + self.bidirectional)] * (self.layers - 1)]
-
-    @property
-    def dh(self) -> np.ndarray:
-        """As `dy`."""
-        return self.dy
 
     @property
     def layers(self) -> int:

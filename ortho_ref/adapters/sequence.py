@@ -21,6 +21,13 @@ from ortho_ref.converters.framework import Arrays, UnsupportedError
 Call: TypeAlias = Callable[[Any, Any], Any]
 
 
+class Bound(NamedTuple):
+    """An implementation with weights in it."""
+
+    call: Call
+    weights: dict[str, Any]  # by name, the framework's tensors or variables whose gradients are wanted
+
+
 class Sequence(NamedTuple):
     """What a case of a cell gives."""
 
@@ -99,7 +106,7 @@ def _of_layer(layer: Layer | None) -> Sequence | None:
         return None
     weights, d_last = of_way(layer.weights, layer.ways[0]), tuple(d[0] for d in layer.d_last)
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
-    own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last, layer.dtype, layer.gradients
+    own = layer.config, weights, layer.x, False, layer.names, start, layer.dh, d_last, layer.dtype, layer.gradients
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)
 
 
@@ -136,7 +143,7 @@ def _of_layers(given: Any, layer: Layer, swap: Callable[[Any], Any]) -> tuple[li
     y, *rest = given if isinstance(given, tuple | list) else (given,)
     last = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], tuple | list) else rest
     shapes = {"y": swap(y).shape, **{f"{name}_T": a.shape for name, a in zip(layer.names, last, strict=False)}}
-    expected = {"y": layer.dy.shape, **{f"{s}_T": a.shape for s, a in zip(layer.names, layer.d_last, strict=True)}}
+    expected = {"y": layer.dh.shape, **{f"{s}_T": a.shape for s, a in zip(layer.names, layer.d_last, strict=True)}}
     if shapes != expected:
         raise ValueError(f"the forward pass returned {shapes}, time first; expected {expected}")
     return [swap(y)], last

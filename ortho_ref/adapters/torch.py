@@ -12,6 +12,7 @@ from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
 from ortho_ref.adapters.sequence import (
+    Bound,
     Library,
     Sequence,
     Style,
@@ -26,15 +27,14 @@ from ortho_ref.adapters.sequence import (
     states_of,
     ways_of,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.adapters.torch_layers import TorchLayers, called, gradients_of
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, WeightMap, check_arrays
 from ortho_ref.installed import needed
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}
 #: What of an instance is taken.
 _OPTIONS = ("num_layers", "bidirectional", "bias", "batch_first", "nonlinearity")
-_TRIAL = (3, 4)
 
 
 def from_torch(
@@ -112,7 +112,7 @@ def from_torch(
     if _makes_modules(target, torch):
         check_given(weights, "from_torch of a module")
         where = "cpu" if device is None else device
-        trial = target(*_TRIAL)
+        trial = target(*TRIAL)
         style = style._replace(state=_takes_state(trial, call, step))
         bind = _bound_to_modules(target, trial, call, layout, style, where, torch)
         supports = of_yours(config, layout, ways, style.state)
@@ -164,12 +164,12 @@ def _bound_to_modules(
     make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
 ) -> Callable[[Any, Any], Bound]:
     """How a module of a user's gets its weights; what does not fit is said now."""
-    arrays = layout.to_framework(layout.zeros(*_TRIAL))
+    arrays = layout.to_framework(layout.zeros(*TRIAL))
     try:
         _loaded(trial, arrays, torch, torch.float64, "cpu")
     except ValueError as error:
         with contextlib.suppress(Exception):
-            _loaded(make(*reversed(_TRIAL)), arrays, torch, torch.float64, "cpu")
+            _loaded(make(*reversed(TRIAL)), arrays, torch, torch.float64, "cpu")
             error.args = (f"{error}; made of (hidden_size, input_size) it fits: give lambda m, n: ...(n, m)",)
         raise
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,6 @@ from ortho_ref import converters
 from ortho_ref.adapters.layers import ByWay, Layer, of_way
 from ortho_ref.adapters.sequence import Call
 from ortho_ref.converters.framework import Arrays
-
-
-class Bound(NamedTuple):
-    """An implementation with weights in it."""
-
-    call: Call  # call(x, state)
-    weights: dict[str, Any]  # the tensors whose gradients are wanted
 
 
 class TorchLayers(ByWay):

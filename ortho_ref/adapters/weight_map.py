@@ -15,6 +15,9 @@ from ortho_ref.converters.framework import Arrays, Framework
 Spec: TypeAlias = Mapping[str, str | Sequence[str] | Sequence[Sequence[str]]]
 Config: TypeAlias = Mapping[str, Any]
 
+#: Inputs m and units n of what is made only to see whether it fits.
+TRIAL = (3, 4)
+
 
 class Layout(Protocol):
     """The kit's weights as a framework's arrays; gradients back."""
@@ -73,7 +76,7 @@ class WeightMap:
         if left_out := [name for name in self._shapes if name not in used | free]:
             has = ", ".join(self._shapes)
             raise ValueError(f"weights leaves out {', '.join(left_out)}; {config['cell']} has {has}")
-        self.to_framework(self.zeros(3, 4))  # what does not fit is said now
+        self.to_framework(self.zeros(*TRIAL))  # what does not fit is said now
 
     def _read(self, array: str, given: Any) -> list[list[Piece]]:
         """An entry as a list of lists."""
