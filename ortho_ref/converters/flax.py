@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts, Shapes
+from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts
 from ortho_ref.trees import nested
 
 
@@ -23,13 +23,6 @@ class Flax(Framework):
         "lstm": Layout(("i", "f", "g", "o")),
         "gru_reset_after": Layout(("r", "z", "h"), BOTH),
     }
-
-    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """Of every gate two kernels, (m, n) and (n, n), and a bias (n,), of a GRU's candidate two."""
-        shapes: Shapes = {}
-        for kernel, recurrent, bias, inner in self._names(layout):
-            shapes |= {kernel: (m, n), recurrent: (n, n), bias: (n,)} | ({inner: (n,)} if inner else {})
-        return shapes
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
         """Off the kernels of the first gate, whose rows are inputs."""
