@@ -73,7 +73,6 @@ class Style(NamedTuple):
 
     step: bool = False  # whether it is one step, x (B, m)
     batch_first: bool = False  # whether x is (B, T, m) and what it returns alike
-    state: bool = True  # whether it takes an initial state
 
 
 def sequence_of(case: Any) -> Sequence | None:
@@ -118,9 +117,9 @@ def states_of(
     Of several layers what the last one gives, and all last states.  call(x, state) is a layer's, or one step's.
     ValueError where it returns no states, or some of another shape.
     """
+    swap = library.swap if style.batch_first else lambda a: a
     if isinstance(seq, Layer):
-        given = call(library.swap(x) if style.batch_first else x, _packed(start) if start else None)
-        return _of_layers(given, seq, library.swap if style.batch_first else _same)
+        return _of_layers(call(swap(x), _packed(start) if start else None), seq, swap)
     if style.step:
         history = [start]
         for t in range(len(seq.x)):
@@ -128,8 +127,7 @@ def states_of(
         return [library.stack(list(steps)) for steps in zip(*history, strict=True)], list(history[-1])
 
     def run(x: Any, state: tuple[Any, ...], steps: int) -> tuple[list[Any], list[Any]]:
-        given = call(library.swap(x) if style.batch_first else x, _packed(state))
-        return _read(given, seq, steps, library.swap if style.batch_first else _same)
+        return _read(call(swap(x), _packed(state)), seq, steps, swap)
 
     every, last = run(x, start, len(seq.x))
     if len(every) < len(seq.names) and seq.kind == "cell":  # c of the last step alone: once more for every step
@@ -147,10 +145,6 @@ def _of_layers(given: Any, layer: Layer, swap: Callable[[Any], Any]) -> tuple[li
     if shapes != expected:
         raise ValueError(f"the forward pass returned {shapes}, time first; expected {expected}")
     return [swap(y)], last
-
-
-def _same(a: Any) -> Any:
-    return a
 
 
 def _packed(state: tuple[Any, ...]) -> Any:
@@ -319,8 +313,8 @@ def of_yours(
 
     def supports(seq: Sequence | Layer) -> Layout | None:
         given = seq.state if isinstance(seq, Sequence) else bool(seq.start)
-        same = dict(seq.config) == dict(config) and getattr(seq, "ways", ()) == ways
-        same = same and (seq.bias, seq.kept) == (layout.bias, layout.kept)
+        its = dict(seq.config), getattr(seq, "ways", ()), seq.bias, seq.kept
+        same = its == (dict(config), ways, layout.bias, layout.kept)
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports

@@ -113,10 +113,10 @@ def from_torch(
         check_given(weights, "from_torch of a module")
         where = "cpu" if device is None else device
         trial = target(*TRIAL)
-        style = style._replace(state=_takes_state(trial, call, step))
-        bind = _bound_to_modules(target, trial, call, layout, style, where, torch)
-        supports = of_yours(config, layout, ways, style.state)
-        assumes = () if style.state else ("h0-ignored", "layer-h0-ignored")
+        state = _takes_state(trial, call, step)
+        bind = _bound_to_modules(target, trial, call, layout, state, where, torch)
+        supports = of_yours(config, layout, ways, state)
+        assumes = () if state else ("h0-ignored", "layer-h0-ignored")
         read = layer_of if ways else sequence_of
         return _adapter(read, supports, bind, style, where, torch, config["cell"], assumes)
     left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
@@ -161,7 +161,7 @@ def _takes_state(trial: Any, call: Callable[..., Any] | None, step: bool) -> boo
 
 
 def _bound_to_modules(
-    make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
+    make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, state: bool, device: Any, torch: Any
 ) -> Callable[[Any, Any], Bound]:
     """How a module of a user's gets its weights; what does not fit is said now."""
     arrays = layout.to_framework(layout.zeros(*TRIAL))
@@ -177,7 +177,7 @@ def _bound_to_modules(
         module = make(*seq.sizes)
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
         called = module if call is None else partial(call, module)
-        return Bound(called if style.state else lambda x, state: called(x), own)
+        return Bound(called if state else lambda x, _: called(x), own)
 
     return bind
 

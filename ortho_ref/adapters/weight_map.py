@@ -96,12 +96,11 @@ class WeightMap:
             raise ValueError(
                 f"weights[{array!r}] has {entry!r}; allowed: {', '.join(self._shapes)}, '0', and as W.T or -W"
             )
-        if array.rpartition(".")[2] == "A" and name.startswith("U"):
+        if array.rpartition(".")[2] == "A" and name.startswith("U") and "." not in name:
             own = f"{name} = (I + A)^-1 (I - A) D"
-            if "." not in name:
-                warnings.warn(
-                    f"weights[{array!r}] is {entry!r}, the matrix; say '{name}.A' if A is that of {own}", stacklevel=2
-                )
+            warnings.warn(
+                f"weights[{array!r}] is {entry!r}, the matrix; say '{name}.A' if A is that of {own}", stacklevel=2
+            )
         return Piece("" if name == "0" else name, transposed, -1 if text.startswith("-") else 1, upper)
 
     def _map_in(self, spec: Spec | None) -> str | None:
