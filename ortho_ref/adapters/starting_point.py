@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref import models
-from ortho_ref.adapters.starting_linear import starting_linear
+from ortho_ref.adapters.starting_linear import from_jax, starting_linear
 from ortho_ref.boundary import not_among
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.conformance.linear.table import RECURRENCES
@@ -286,7 +286,7 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         "cell": cell,
         "command": f"python -m ortho_ref.conformance run --adapter {shlex.quote(file)} --only 'cell/{config['cell']}*'",
         "names": ", ".join(sorted(used)),
-        "imports": _from_jax(used),
+        "imports": "".join(f"{line}\n" for line in from_jax(used)),
         "shapes": _written(shapes),
         "weights": " ".join(shapes),
     }
@@ -336,13 +336,6 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         "outputs": every if pair else '{"h": np.stack(states)}',
     }
     return _FUNCTION.format(**own)
-
-
-def _from_jax(used: list[str]) -> str:
-    """The lines that import these functions."""
-    places = {"jax.nn": ("relu", "sigmoid"), "jax.numpy": ("sign", "tanh")}
-    found = {place: [name for name in names if name in used] for place, names in places.items()}
-    return "".join(f"from {place} import {', '.join(names)}\n" for place, names in found.items() if names)
 
 
 def _indented(parts: list[str], by: int) -> str:
