@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Sequence,
     Style,
     Taken,
@@ -35,7 +34,7 @@ def from_equinox(
     weights: Spec | None = None,
     layers: int | None = None,
     bidirectional: bool = False,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a recurrent cell of Equinox, or a module of several layers.
 
     Parameters
@@ -100,7 +99,7 @@ def from_equinox(
     return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes), config["cell"])
 
 
-def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: type, name: str) -> Adapter:
     """An adapter of Equinox's own, by the converter."""
     jax, _ = jax_and_numpy()
 
@@ -117,7 +116,7 @@ def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] 
 
 def _adapter(
     read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], made: Callable[[Any], Any], cell: str
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     jax, _ = jax_and_numpy()
 
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:

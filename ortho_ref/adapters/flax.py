@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Sequence,
     Style,
     Taken,
@@ -40,9 +39,7 @@ class Flavour(NamedTuple):
     converter: Callable[[str], str]  # the class's name -> the converter's
 
 
-def from_flax(
-    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def from_flax(target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None) -> Adapter:
     """An adapter of the conformance kit for a recurrent cell of Flax.
 
     A module of yours of several layers: `from_jax`, with a function that calls module.apply.
@@ -131,7 +128,7 @@ class _Nested(NamedTuple):
         return self.layout.gradients_from(by_path(gradients), weights)
 
 
-def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: type, name: str, flavour: Flavour) -> Adapter:
     """An adapter of Flax's own, by the converters."""
     jax, jnp = jax_and_numpy()
     activations = {"tanh": jnp.tanh, "relu": jax.nn.relu}
@@ -156,7 +153,7 @@ def _adapter(
     bind: Callable[[tuple[int, int], str, Any], Any],
     flavour: Flavour,
     cell: str,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     _, jnp = jax_and_numpy()
 
     def by_steps(seq: Sequence, tree: Any) -> Taken:

@@ -9,6 +9,7 @@ import numpy as np
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Library,
     Sequence,
     Style,
@@ -35,7 +36,7 @@ def from_jax(
     batch_first: bool = False,
     layers: int | None = None,
     bidirectional: bool = False,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a forward pass in JAX, jitted or not.
 
     float64 is switched on while it runs, and off again after.

@@ -12,6 +12,7 @@ from ortho_ref import converters
 from ortho_ref.adapters.jax import precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Bound,
     Call,
     Library,
@@ -38,9 +39,7 @@ CELLS = {"SimpleRNN": ("elman",), "LSTM": ("lstm",), "GRU": ("gru_reset_after", 
 BACKENDS = ("torch", "jax", "tensorflow")
 
 
-def from_keras(
-    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def from_keras(target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None) -> Adapter:
     """An adapter of the conformance kit for a Keras layer or cell, on the backend that Keras has.
 
     Parameters
@@ -126,7 +125,7 @@ def _options(target: Any, name: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if option not in ("name", "dtype", "units")}
 
 
-def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: Any, name: str, keras: Any) -> Adapter:
     """An adapter of a layer of Keras's, by the converters."""
     kind: Any = target if isinstance(target, type) else type(target)
     options = _options(target, name)
@@ -221,7 +220,7 @@ def _filled(call: Call, variables: dict[str, Any], arrays: Any) -> Bound:
 
 def _adapter(
     supports: Callable[[Any], Layout | None], bind: Callable[[Any, Any], Bound], keras: Any, cell: str
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     taken_by = {"torch": _by_torch, "jax": _by_jax, "tensorflow": _by_tensorflow}[keras.backend.backend()]
     return adapter(sequence_or_layer, supports, lambda seq, arrays: taken_by(bind, arrays, seq, keras), cell)
 

@@ -17,6 +17,8 @@ from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 
+#: run(case) -> the outputs, or None for what it is not.
+Adapter: TypeAlias = Callable[[Any], Arrays | None]
 #: forward(x, state) -> the states, with the weights in it.
 Call: TypeAlias = Callable[[Any, Any], Any]
 

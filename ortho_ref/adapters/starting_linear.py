@@ -181,11 +181,11 @@ def _imports(framework: str, code: str) -> str:
     if framework == "torch":
         lines.append(f"from torch import {', '.join(used)}")
     else:
-        lines += ["from jax import lax", *from_jax(used)]
+        lines += ["from jax import lax", *imports_of_jax(used)]
     return "\n".join([*lines, "", f"from ortho_ref.adapters import from_{framework}"])
 
 
-def from_jax(used: list[str]) -> list[str]:
+def imports_of_jax(used: list[str]) -> list[str]:
     """The lines that import these functions."""
     of_nn = ("relu", "sigmoid")
     places = {"nn": [name for name in used if name in of_nn], "numpy": [name for name in used if name not in of_nn]}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref import models
-from ortho_ref.adapters.starting_linear import from_jax, starting_linear
+from ortho_ref.adapters.starting_linear import imports_of_jax, starting_linear
 from ortho_ref.boundary import not_among
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.conformance.linear.table import RECURRENCES
@@ -286,7 +286,7 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         "cell": cell,
         "command": f"python -m ortho_ref.conformance run --adapter {shlex.quote(file)} --only 'cell/{config['cell']}*'",
         "names": ", ".join(sorted(used)),
-        "imports": "".join(f"{line}\n" for line in from_jax(used)),
+        "imports": "".join(f"{line}\n" for line in imports_of_jax(used)),
         "shapes": _written(shapes),
         "weights": " ".join(shapes),
     }

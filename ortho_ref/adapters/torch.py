@@ -12,6 +12,7 @@ from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Bound,
     Library,
     Sequence,
@@ -48,7 +49,7 @@ def from_torch(
     bidirectional: bool = False,
     call: Callable[..., Any] | None = None,
     device: Any = None,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a PyTorch layer, module or function.
 
     Parameters
@@ -243,7 +244,7 @@ class _Known:
             self._device = next(target.parameters()).device if device is None else device
         self._batch_first = bool(self._options.get("batch_first"))
 
-    def adapter(self) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    def adapter(self) -> Adapter:
         """Of cells, and of all that a layer can be but a Cell cannot."""
         read = sequence_of if self._one_step else lambda case: layer_of(case) or sequence_of(case)
         style = Style(self._one_step, self._batch_first)
@@ -320,7 +321,7 @@ def _adapter(
     torch: Any,
     cell: str,
     assumes: tuple[str, ...] = (),
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         def tensor(a: np.ndarray) -> Any:
             return _tensor(a, seq, torch, device)
