@@ -20,7 +20,7 @@ class TorchLayers(ByWay):
 
     def to_framework(self, weights: Arrays) -> Arrays:
         """The state_dict."""
-        own = {way.name: of_way(self.layer.weights, way) for way in self.layer.ways}
+        own = {way.name: of_way(weights, way) for way in self.layer.ways}
         return converters.layers_to_torch(self.config, own)
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:
