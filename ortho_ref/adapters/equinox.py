@@ -74,7 +74,7 @@ def from_equinox(
     is_class = isinstance(target, type) and issubclass(target, equinox.Module)
     known = next((own for name, own in CELLS.items() if is_class and issubclass(target, getattr(nn, name))), None)
     if known is not None:
-        given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional or None}
+        given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional}
         left_out(f"from_equinox of {target.__name__} knows the cell and its weights", **given)
         return _of_known(target, known)
     if isinstance(target, equinox.Module) or not callable(target):

@@ -329,6 +329,6 @@ def check_given(weights: Spec | None, of: str, own: str = "parameters") -> None:
 
 
 def left_out(why: str, **given: Any) -> None:
-    """TypeError for what is given and is known already."""
-    if extra := [name for name, value in given.items() if value is not None]:
+    """TypeError for what is given, neither None nor False, and is known already."""
+    if extra := [name for name, value in given.items() if value is not None and value is not False]:
         raise TypeError(f"{why}; leave out {', '.join(extra)}")

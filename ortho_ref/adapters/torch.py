@@ -98,8 +98,7 @@ def from_torch(
         import torch
     known = _known(target, torch)
     if known is not None:
-        given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
-        given["bidirectional"] = bidirectional or None
+        given = {"cell": cell, "weights": weights, "call": call, "layers": layers, "bidirectional": bidirectional}
         left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
     if is_recurrence(cell):
