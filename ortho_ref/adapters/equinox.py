@@ -13,6 +13,7 @@ from ortho_ref.adapters.sequence import (
     Taken,
     adapter,
     check_given,
+    known,
     left_out,
     of_yours,
     one_cell,
@@ -69,14 +70,13 @@ def from_equinox(
     """
     with needed("equinox", "pip install equinox"):
         import equinox
-    nn: Any = equinox.nn
     jax, _ = jax_and_numpy()
     is_class = isinstance(target, type) and issubclass(target, equinox.Module)
-    known = next((own for name, own in CELLS.items() if is_class and issubclass(target, getattr(nn, name))), None)
-    if known is not None:
+    name = known(target, equinox.nn, CELLS) if is_class else None
+    if name is not None:
         given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional}
         left_out(f"from_equinox of {target.__name__} knows the cell and its weights", **given)
-        return _of_known(target, known)
+        return _of_known(target, CELLS[name])
     if isinstance(target, equinox.Module) or not callable(target):
         raise TypeError(
             f"target is {kind_of(target)}; allowed: a class of recurrent cells, or a function "

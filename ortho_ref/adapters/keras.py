@@ -22,6 +22,7 @@ from ortho_ref.adapters.sequence import (
     adapter,
     check_given,
     in_numpy,
+    known,
     left_out,
     loss_of,
     of_yours,
@@ -70,7 +71,7 @@ def from_keras(target: Any, *, cell: str | Mapping[str, Any] | None = None, weig
         import keras
     if keras.backend.backend() not in BACKENDS:
         raise ValueError(f"Keras runs on {keras.backend.backend()!r}; allowed: {', '.join(map(repr, BACKENDS))}")
-    name = _known(target, keras)
+    name = known(target, keras.layers, CELLS)
     if name is not None:
         left_out(f"from_keras of {name} knows the cell and its weights", cell=cell, weights=weights)
         return _of_known(target, name, keras)
@@ -89,12 +90,6 @@ def from_keras(target: Any, *, cell: str | Mapping[str, Any] | None = None, weig
         return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
 
     return _adapter(of_yours(config, layout), bind, keras, config["cell"])
-
-
-def _known(target: Any, keras: Any) -> str | None:
-    """Which of Keras's own layers a target is, or derives from."""
-    kind = target if isinstance(target, type) else type(target)
-    return next((name for name in CELLS if issubclass(kind, getattr(keras.layers, name))), None)
 
 
 def _made(target: Any, m: int, n: int, dtype: str, keras: Any) -> Any:

@@ -3,7 +3,7 @@
 Nothing here knows a framework: what has to be done with its arrays is a `Library`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -320,6 +320,12 @@ def of_yours(
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports
+
+
+def known(target: Any, module: Any, names: Iterable[str]) -> str | None:
+    """Which of a framework's own classes a target is, is made of or derives from; None of a user's."""
+    kind = target if isinstance(target, type) else type(target)
+    return next((name for name in names if issubclass(kind, getattr(module, name))), None)
 
 
 def check_given(weights: Spec | None, of: str, own: str = "parameters") -> None:

@@ -20,6 +20,7 @@ from ortho_ref.adapters.sequence import (
     Taken,
     adapter,
     check_given,
+    known,
     left_out,
     loss_of,
     of_yours,
@@ -96,11 +97,11 @@ def from_torch(
     """
     with needed("torch", "pip install torch"):
         import torch
-    known = _known(target, torch)
-    if known is not None:
+    name = known(target, torch.nn, (*CELLS, *(f"{name}Cell" for name in CELLS)))
+    if name is not None:
         given = {"cell": cell, "weights": weights, "call": call, "layers": layers, "bidirectional": bidirectional}
-        left_out(f"from_torch of {known} knows the cell and its weights", **given)
-        return _Known(target, known, device, torch).adapter()
+        left_out(f"from_torch of nn.{name} knows the cell and its weights", **given)
+        return _Known(target, name, device, torch).adapter()
     if is_recurrence(cell):
         given = {"weights": weights, "call": call, "step": step, "batch_first": batch_first, "layers": layers}
         gradients = partial(_taken_linear, torch, device)
@@ -182,13 +183,6 @@ def _bound_to_modules(
     return bind
 
 
-def _known(target: Any, torch: Any) -> str | None:
-    """Which of torch.nn's classes a target is, or derives from."""
-    kind = target if isinstance(target, type) else type(target)
-    names = (*CELLS, *(f"{name}Cell" for name in CELLS))
-    return next((f"nn.{name}" for name in names if issubclass(kind, getattr(torch.nn, name))), None)
-
-
 def _makes_modules(target: Any, torch: Any) -> bool:
     """Whether a module class, or a function of two arguments; TypeError for what is neither this nor a function."""
     if isinstance(target, type) and issubclass(target, torch.nn.Module):
@@ -228,17 +222,17 @@ def _positional(function: Any) -> list[inspect.Parameter] | None:
 
 
 class _Known:
-    """A layer of torch.nn's, "nn.GRU" or "nn.GRUCell", by the converters; of an instance, its options and device."""
+    """A layer of torch.nn's, "GRU" or "GRUCell", by the converters; of an instance, its options and device."""
 
     def __init__(self, target: Any, name: str, device: Any, torch: Any) -> None:
         self._torch, self._one_step = torch, name.endswith("Cell")
         self._kind: Any = target if isinstance(target, type) else type(target)
-        self._cell = CELLS[name.removeprefix("nn.").removesuffix("Cell")]
+        self._cell = CELLS[name.removesuffix("Cell")]
         self._options: dict[str, Any] = {}
         self._device = device
         if not isinstance(target, type):
             if getattr(target, "proj_size", 0):
-                raise ValueError(f"{name} has proj_size={target.proj_size}; allowed: 0")
+                raise ValueError(f"nn.{name} has proj_size={target.proj_size}; allowed: 0")
             self._options = {option: getattr(target, option) for option in _OPTIONS if hasattr(target, option)}
             self._device = next(target.parameters()).device if device is None else device
         self._batch_first = bool(self._options.get("batch_first"))
