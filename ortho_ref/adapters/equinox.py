@@ -3,30 +3,29 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import Layer, layer_of
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Sequence,
     Style,
     Taken,
     adapter,
     check_given,
+    known,
     left_out,
     of_yours,
     one_cell,
     sequence_of,
     ways_of,
 )
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
+from ortho_ref.installed import needed
 
 #: The classes of equinox.nn and which cell each is.
 CELLS = {"LSTMCell": "lstm", "GRUCell": "gru_reset_after"}
-_TRIAL = (3, 4)
 
 
 def from_equinox(
@@ -36,7 +35,7 @@ def from_equinox(
     weights: Spec | None = None,
     layers: int | None = None,
     bidirectional: bool = False,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a recurrent cell of Equinox, or a module of several layers.
 
     Parameters
@@ -69,18 +68,15 @@ def from_equinox(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("equinox", "pip install equinox"):
         import equinox
-    except ImportError as error:
-        raise missing(error, "equinox", "pip install equinox") from None
-    nn: Any = equinox.nn
     jax, _ = jax_and_numpy()
     is_class = isinstance(target, type) and issubclass(target, equinox.Module)
-    known = next((own for name, own in CELLS.items() if is_class and issubclass(target, getattr(nn, name))), None)
-    if known is not None:
-        given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional or None}
+    name = known(target, equinox.nn, CELLS) if is_class else None
+    if name is not None:
+        given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional}
         left_out(f"from_equinox of {target.__name__} knows the cell and its weights", **given)
-        return _of_known(target, known)
+        return _of_known(target, CELLS[name])
     if isinstance(target, equinox.Module) or not callable(target):
         raise TypeError(
             f"target is {kind_of(target)}; allowed: a class of recurrent cells, or a function "
@@ -93,17 +89,17 @@ def from_equinox(
     def made(m: int, n: int) -> Any:
         return target(m, n, key=jax.random.key(0)) if is_class else target(m, n)
 
-    module = made(*_TRIAL)
+    module = made(*TRIAL)
     if not isinstance(module, equinox.Module):
         raise TypeError(f"target made {kind_of(module)}; expected a module of Equinox")
     leaves, _ = jax.tree_util.tree_flatten_with_path(equinox.filter(module, equinox.is_inexact_array))
     shapes = {_name(path): leaf.shape for path, leaf in leaves}
-    check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
+    check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*TRIAL)))
     read = layer_of if ways else sequence_of
     return _adapter(read, of_yours(config, layout, ways), lambda seq: made(*seq.sizes), config["cell"])
 
 
-def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: type, name: str) -> Adapter:
     """An adapter of Equinox's own, by the converter."""
     jax, _ = jax_and_numpy()
 
@@ -120,7 +116,7 @@ def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] 
 
 def _adapter(
     read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], made: Callable[[Any], Any], cell: str
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     jax, _ = jax_and_numpy()
 
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:

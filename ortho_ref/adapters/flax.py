@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Sequence,
     Style,
     Taken,
@@ -20,12 +18,13 @@ from ortho_ref.adapters.sequence import (
     one_cell,
     sequence_or_layer,
 )
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
+from ortho_ref.installed import needed
+from ortho_ref.trees import by_path, nested
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
-_TRIAL = (3, 4)
 
 
 class Flavour(NamedTuple):
@@ -40,9 +39,7 @@ class Flavour(NamedTuple):
     converter: Callable[[str], str]  # the class's name -> the converter's
 
 
-def from_flax(
-    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def from_flax(target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None) -> Adapter:
     """An adapter of the conformance kit for a recurrent cell of Flax.
 
     A module of yours of several layers: `from_jax`, with a function that calls module.apply.
@@ -72,10 +69,8 @@ def from_flax(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("flax", "pip install flax"):
         import flax  # noqa: F401
-    except ImportError as error:
-        raise missing(error, "flax", "pip install flax") from None
     flavours = (_linen(), _nnx())
     known = _known(target, flavours)
     if known is not None:
@@ -88,8 +83,8 @@ def from_flax(
         )
     config, layout = one_cell(cell, weights, "from_flax")
     check_given(weights, "from_flax of a cell of yours")
-    module, flavour = _made(target, flavours, *_TRIAL, "float32")
-    check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
+    module, flavour = _made(target, flavours, *TRIAL, "float32")
+    check_arrays(type(module).__name__, flavour.shapes(module, *TRIAL), layout.to_framework(layout.zeros(*TRIAL)))
 
     def bind(sizes: tuple[int, int], dtype: str, _: Any) -> Any:
         return _made(target, flavours, *sizes, dtype)[0]
@@ -126,40 +121,14 @@ class _Nested(NamedTuple):
 
     layout: Layout
 
-    @property
-    def bias(self) -> bool:
-        """As of the layout."""
-        return self.layout.bias
-
-    @property
-    def kept(self) -> str | None:
-        """As of the layout."""
-        return self.layout.kept
-
     def to_framework(self, weights: Any) -> Any:
-        tree: dict[str, Any] = {}
-        for path, array in self.layout.to_framework(weights).items():
-            *folders, leaf = path.split("/")
-            place = tree
-            for folder in folders:
-                place = place.setdefault(folder, {})
-            place[leaf] = array
-        return tree
+        return nested(self.layout.to_framework(weights))
 
     def gradients_from(self, gradients: Any, weights: Any) -> Any:
-        return self.layout.gradients_from(_flat(gradients), weights)
+        return self.layout.gradients_from(by_path(gradients), weights)
 
 
-def _flat(tree: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}."""
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        path = f"{before}{name}"
-        flat |= _flat(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
-    return flat
-
-
-def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: type, name: str, flavour: Flavour) -> Adapter:
     """An adapter of Flax's own, by the converters."""
     jax, jnp = jax_and_numpy()
     activations = {"tanh": jnp.tanh, "relu": jax.nn.relu}
@@ -170,7 +139,7 @@ def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict
         converter = converters.by_name(flavour.converter(name))
         if isinstance(seq, Layer):
             return ByWay(converter, seq) if seq.bias and seq.padding is None and seq.kept is None else None
-        return Converted(converter, seq.config) if seq.usual else None
+        return Converted(converter, seq.config) if seq.usual and seq.bias else None
 
     def bind(sizes: tuple[int, int], dtype: str, config: Any) -> Any:
         options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[config["activation"]]}
@@ -184,7 +153,7 @@ def _adapter(
     bind: Callable[[tuple[int, int], str, Any], Any],
     flavour: Flavour,
     cell: str,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     _, jnp = jax_and_numpy()
 
     def by_steps(seq: Sequence, tree: Any) -> Taken:
@@ -245,7 +214,7 @@ def _linen() -> Flavour:
             tree = init(jnp.zeros((1, n)))
         except (TypeError, ValueError):  # of an LSTM the carry is a pair
             tree = init((jnp.zeros((1, n)),) * 2)
-        return {path: array.shape for path, array in _flat(tree).items()}
+        return {path: array.shape for path, array in by_path(tree).items()}
 
     def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
         return cell.apply({"params": tree}, carry, x)[0]
@@ -268,7 +237,7 @@ def _nnx() -> Flavour:
         return kind(m, n, **({"dtype": dtype, "param_dtype": dtype} if known else {}), **options, rngs=nnx.Rngs(0))
 
     def shapes(cell: Any, m: int, n: int) -> dict[str, tuple[int, ...]]:
-        return {path: a.shape for path, a in _flat(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
+        return {path: a.shape for path, a in by_path(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
 
     def loaded(cell: Any, tree: Any) -> Any:
         graph, state, rest = nnx.split(cell, nnx.Param, ...)

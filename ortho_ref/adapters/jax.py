@@ -8,8 +8,8 @@ import numpy as np
 
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
+    Adapter,
     Library,
     Sequence,
     Style,
@@ -24,6 +24,7 @@ from ortho_ref.adapters.sequence import (
     ways_of,
 )
 from ortho_ref.adapters.weight_map import Spec
+from ortho_ref.installed import needed
 
 
 def from_jax(
@@ -35,7 +36,7 @@ def from_jax(
     batch_first: bool = False,
     layers: int | None = None,
     bidirectional: bool = False,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a forward pass in JAX, jitted or not.
 
     float64 is switched on while it runs, and off again after.
@@ -104,11 +105,9 @@ def _taken_linear(forward: Any, inputs: Any, upstream: Any, wanted: list[str]) -
 
 def jax_and_numpy() -> tuple[Any, Any]:
     """The modules jax and jax.numpy; ImportError in one line where they are not installed."""
-    try:
+    with needed("jax", "pip install jax"):
         import jax
         import jax.numpy as jnp
-    except ImportError as error:
-        raise missing(error, "jax", "pip install jax") from None
     return jax, jnp
 
 

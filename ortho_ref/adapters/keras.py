@@ -4,15 +4,17 @@ Gradients are the backend's: autograd, jax.grad or GradientTape.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.adapters.jax import precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
+    Adapter,
+    Bound,
+    Call,
     Library,
     Sequence,
     Style,
@@ -20,6 +22,7 @@ from ortho_ref.adapters.sequence import (
     adapter,
     check_given,
     in_numpy,
+    known,
     left_out,
     loss_of,
     of_yours,
@@ -28,17 +31,16 @@ from ortho_ref.adapters.sequence import (
     states_of,
 )
 from ortho_ref.adapters.torch import required
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, check_arrays
+from ortho_ref.installed import needed
+from ortho_ref.trees import by_path, nested
 
 #: The layers and which cells each is.
 CELLS = {"SimpleRNN": ("elman",), "LSTM": ("lstm",), "GRU": ("gru_reset_after", "gru_reset_before")}
 BACKENDS = ("torch", "jax", "tensorflow")
-_TRIAL = (3, 4)
 
 
-def from_keras(
-    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def from_keras(target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None) -> Adapter:
     """An adapter of the conformance kit for a Keras layer or cell, on the backend that Keras has.
 
     Parameters
@@ -65,13 +67,11 @@ def from_keras(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("keras", "pip install keras torch, or keras and jax or tensorflow"):
         import keras
-    except ImportError as error:
-        raise missing(error, "keras", "pip install keras torch, or keras and jax or tensorflow") from None
     if keras.backend.backend() not in BACKENDS:
         raise ValueError(f"Keras runs on {keras.backend.backend()!r}; allowed: {', '.join(map(repr, BACKENDS))}")
-    name = _known(target, keras)
+    name = known(target, keras.layers, CELLS)
     if name is not None:
         left_out(f"from_keras of {name} knows the cell and its weights", cell=cell, weights=weights)
         return _of_known(target, name, keras)
@@ -82,20 +82,14 @@ def from_keras(
         )
     config, layout = one_cell(cell, weights, "from_keras")
     check_given(weights, "from_keras of a layer of yours", "variables")
-    trial = _made(target, *_TRIAL, "float32", keras)
+    trial = _made(target, *TRIAL, "float32", keras)
     wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}
-    check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*_TRIAL)))
+    check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*TRIAL)))
 
     def bind(seq: Sequence, arrays: Any) -> Bound:
         return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
 
     return _adapter(of_yours(config, layout), bind, keras, config["cell"])
-
-
-def _known(target: Any, keras: Any) -> str | None:
-    """Which of Keras's own layers a target is, or derives from."""
-    kind = target if isinstance(target, type) else type(target)
-    return next((name for name in CELLS if issubclass(kind, getattr(keras.layers, name))), None)
 
 
 def _made(target: Any, m: int, n: int, dtype: str, keras: Any) -> Any:
@@ -126,7 +120,7 @@ def _options(target: Any, name: str) -> dict[str, Any]:
     return {option: value for option, value in options.items() if option not in ("name", "dtype", "units")}
 
 
-def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, np.ndarray] | None]:
+def _of_known(target: Any, name: str, keras: Any) -> Adapter:
     """An adapter of a layer of Keras's, by the converters."""
     kind: Any = target if isinstance(target, type) else type(target)
     options = _options(target, name)
@@ -136,13 +130,14 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
         after = config["cell"] == "gru_reset_after"
         given = {"use_bias": seq.bias, "activation": config.get("activation"), "reset_after": after}
         own = {"LSTM": ("use_bias",), "GRU": tuple(given)}.get(name, ("use_bias", "activation"))
-        return config["cell"] in CELLS[name] and all(options.get(key, given[key]) == given[key] for key in own)
+        same = all(options.get(key, given[key]) == given[key] for key in own)
+        return config["cell"] in CELLS[name] and seq.kept is None and same
 
     def supports(seq: Sequence | Layer) -> Layout | None:
         if not fits(seq) or seq.padding in ("lengths", "resets"):
             return None
         if isinstance(seq, Layer):  # an instance is one layer
-            return _Ways(converters.by_name("keras"), seq) if seq.kept is None and isinstance(target, type) else None
+            return _Ways(converters.by_name("keras"), seq) if isinstance(target, type) else None
         return Converted(converters.by_name("keras"), {**seq.config, "bias": seq.bias})
 
     def made(seq: Sequence | Layer, m: int) -> Any:
@@ -166,26 +161,14 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
     return _adapter(supports, bind, keras, CELLS[name][0] if len(CELLS[name]) == 1 else "")
 
 
-class Bound(NamedTuple):
-    """A layer, or several, with weights in them."""
-
-    call: Callable[[Any, Any], Any]  # call(x (B, T, m), state)
-    variables: dict[str, Any]  # by the names of the arrays, in their order
-
-
 class _Ways(ByWay):
     """A layout of several layers, with flat names: "layer0/kernel"."""
 
     def to_framework(self, weights: Any) -> Any:
-        made = super().to_framework(weights)
-        return {f"{way}/{name}": a for way, own in made.items() for name, a in own.items()}
+        return by_path(super().to_framework(weights))
 
     def gradients_from(self, gradients: Any, weights: Any) -> Any:
-        by_way: dict[str, Any] = {}
-        for name, gradient in gradients.items():
-            way, _, own = name.partition("/")
-            by_way.setdefault(way, {})[own] = gradient
-        return super().gradients_from(by_way, weights)
+        return super().gradients_from(nested(gradients), weights)
 
 
 def _bound(layer: Any, seq: Sequence, arrays: Any) -> Bound:
@@ -224,7 +207,7 @@ def _bound_layers(modules: list[Any], layer: Layer, arrays: Any, keras: Any) -> 
     return _filled(call, {name: found[name] for name in arrays}, arrays)
 
 
-def _filled(call: Callable[[Any, Any], Any], variables: dict[str, Any], arrays: Any) -> Bound:
+def _filled(call: Call, variables: dict[str, Any], arrays: Any) -> Bound:
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return Bound(call, variables)
@@ -232,7 +215,7 @@ def _filled(call: Callable[[Any, Any], Any], variables: dict[str, Any], arrays: 
 
 def _adapter(
     supports: Callable[[Any], Layout | None], bind: Callable[[Any, Any], Bound], keras: Any, cell: str
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     taken_by = {"torch": _by_torch, "jax": _by_jax, "tensorflow": _by_tensorflow}[keras.backend.backend()]
     return adapter(sequence_or_layer, supports, lambda seq, arrays: taken_by(bind, arrays, seq, keras), cell)
 
@@ -251,7 +234,7 @@ def _by_torch(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Take
     bound, library = bind(seq, arrays), _library(seq, keras)
     x, *start = (library.constant(np.array(a)).detach().requires_grad_() for a in (seq.x, *seq.start))
     every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
-    leaves = [x, *start, *(variable.value for variable in bound.variables.values())]
+    leaves = [x, *start, *(variable.value for variable in bound.weights.values())]
     loss = loss_of(every, last, seq, library)
     return _taken(
         every, last, torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True), bound, keras
@@ -263,8 +246,8 @@ def _taken(every: list[Any], last: list[Any], gradients: Any, bound: Bound, kera
     states, ends, (x, *rest) = (
         [in_numpy(keras.ops.convert_to_numpy(a)) for a in group] for group in (every, last, gradients)
     )
-    count = len(rest) - len(bound.variables)
-    return Taken(states, tuple(ends), dict(zip(bound.variables, rest[count:], strict=True)), x, tuple(rest[:count]))
+    count = len(rest) - len(bound.weights)
+    return Taken(states, tuple(ends), dict(zip(bound.weights, rest[count:], strict=True)), x, tuple(rest[:count]))
 
 
 def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
@@ -272,7 +255,7 @@ def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
         bound = bind(seq, arrays)
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            with keras.StatelessScope([(variable, own[name]) for name, variable in bound.variables.items()]):
+            with keras.StatelessScope([(variable, own[name]) for name, variable in bound.weights.items()]):
                 return bound.call(x, state)
 
         return taken_by_jax(call, dict(arrays), seq, _STYLE)
@@ -287,6 +270,6 @@ def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) ->
         tape.watch([x, *start])
         every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
         loss = loss_of(every, last, seq, library)
-    sources = [x, *start, *(variable.value for variable in bound.variables.values())]
+    sources = [x, *start, *(variable.value for variable in bound.weights.values())]
     gradients = tape.gradient(loss, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     return _taken(every, last, [tf.convert_to_tensor(gradient) for gradient in gradients], bound, keras)

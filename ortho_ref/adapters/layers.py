@@ -24,7 +24,7 @@ class Layer(NamedTuple):
     start: tuple[np.ndarray, ...]  # (L, B, n): the initial states; none where they are absent
     padding: str | None  # "lengths", "mask", "resets"
     keep: np.ndarray | None  # lengths (B,), or a mask or resets (T, B)
-    dy: np.ndarray  # (T, B, n): upstream, of what the last layer gives
+    dh: np.ndarray  # (T, B, n): upstream, of what the last layer gives
     d_last: tuple[np.ndarray, ...]  # (L, B, n): upstream, of the last states
     dtype: str  # of the case
     gradients: bool  # whether any is wanted
@@ -41,11 +41,6 @@ class Layer(NamedTuple):
         return [self.sizes[0], *[self.n * (1 + self.bidirectional)] * (self.layers - 1)]
 
     @property
-    def dh(self) -> np.ndarray:
-        """As `dy`."""
-        return self.dy
-
-    @property
     def layers(self) -> int:
         """How many, of however many directions."""
         return 1 + max(way.layer for way in self.ways)
@@ -59,10 +54,8 @@ class Layer(NamedTuple):
 class ByWay:
     """A layout of several directions: each as a converter has one, under the direction's name."""
 
-    kept = None  # no framework's own layers have a map
-
     def __init__(self, framework: Framework, layer: Layer) -> None:
-        self.framework, self.layer, self.bias = framework, layer, layer.bias
+        self.framework, self.layer = framework, layer
         self.config = {**layer.config, "bias": layer.bias}
 
     def to_framework(self, weights: Arrays) -> dict[str, Any]:

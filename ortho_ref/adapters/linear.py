@@ -28,8 +28,7 @@ def linear_adapter(forward: Forward, cell: str, taken: Taken, **given: Any) -> O
     upstream gradients; the gradients are those of L = sum(do * o) + sum(dS_T * S_T).  TypeError for what else is given,
     and for what is no function.
     """
-    extra = {name: value for name, value in given.items() if value is not False}
-    left_out("a linear recurrence is a function (x, config)", **extra)
+    left_out("a linear recurrence is a function (x, config)", **given)
     if isinstance(forward, type) or not callable(forward):
         raise TypeError(f"target is {forward!r}; allowed for a linear recurrence: a function (x, config)")
 

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ortho_ref.adapters.jax import jax_and_numpy, precision
-from ortho_ref.adapters.missing import missing
+from ortho_ref.installed import needed
 
 #: map(Q) -> U and pullback(Q, dU) -> dL/dQ, of NumPy arrays.
 MapAndPullback: TypeAlias = tuple[Callable[[Any], np.ndarray], Callable[[Any, Any], np.ndarray]]
@@ -36,10 +36,8 @@ def map_from_torch(function: Callable[[Any], Any]) -> MapAndPullback:
     TypeError
         function is none.
     """
-    try:
+    with needed("torch", "pip install torch"):
         import torch
-    except ImportError as error:
-        raise missing(error, "torch", "pip install torch") from None
     _check(function)
 
     def map(Q: Any) -> np.ndarray:

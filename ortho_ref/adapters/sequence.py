@@ -3,7 +3,7 @@
 Nothing here knows a framework: what has to be done with its arrays is a `Library`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,8 +17,17 @@ from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 
+#: run(case) -> the outputs, or None for what it is not.
+Adapter: TypeAlias = Callable[[Any], Arrays | None]
 #: forward(x, state) -> the states, with the weights in it.
 Call: TypeAlias = Callable[[Any, Any], Any]
+
+
+class Bound(NamedTuple):
+    """An implementation with weights in it."""
+
+    call: Call
+    weights: dict[str, Any]  # by name, the framework's tensors or variables whose gradients are wanted
 
 
 class Sequence(NamedTuple):
@@ -43,8 +52,8 @@ class Sequence(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Whether an implementation that takes (x, h0) can run it: a state is given, and nothing is padded."""
-        return self.state and self.padding is None
+        """Whether a framework's own layer that takes (x, h0) can run it: a state, no padding, no weight of a map."""
+        return self.state and self.padding is None and self.kept is None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -66,7 +75,6 @@ class Style(NamedTuple):
 
     step: bool = False  # whether it is one step, x (B, m)
     batch_first: bool = False  # whether x is (B, T, m) and what it returns alike
-    state: bool = True  # whether it takes an initial state
 
 
 def sequence_of(case: Any) -> Sequence | None:
@@ -99,7 +107,7 @@ def _of_layer(layer: Layer | None) -> Sequence | None:
         return None
     weights, d_last = of_way(layer.weights, layer.ways[0]), tuple(d[0] for d in layer.d_last)
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
-    own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last, layer.dtype, layer.gradients
+    own = layer.config, weights, layer.x, False, layer.names, start, layer.dh, d_last, layer.dtype, layer.gradients
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)
 
 
@@ -111,9 +119,9 @@ def states_of(
     Of several layers what the last one gives, and all last states.  call(x, state) is a layer's, or one step's.
     ValueError where it returns no states, or some of another shape.
     """
+    swap = library.swap if style.batch_first else lambda a: a
     if isinstance(seq, Layer):
-        given = call(library.swap(x) if style.batch_first else x, _packed(start) if start else None)
-        return _of_layers(given, seq, library.swap if style.batch_first else _same)
+        return _of_layers(call(swap(x), _packed(start) if start else None), seq, swap)
     if style.step:
         history = [start]
         for t in range(len(seq.x)):
@@ -121,8 +129,7 @@ def states_of(
         return [library.stack(list(steps)) for steps in zip(*history, strict=True)], list(history[-1])
 
     def run(x: Any, state: tuple[Any, ...], steps: int) -> tuple[list[Any], list[Any]]:
-        given = call(library.swap(x) if style.batch_first else x, _packed(state))
-        return _read(given, seq, steps, library.swap if style.batch_first else _same)
+        return _read(call(swap(x), _packed(state)), seq, steps, swap)
 
     every, last = run(x, start, len(seq.x))
     if len(every) < len(seq.names) and seq.kind == "cell":  # c of the last step alone: once more for every step
@@ -136,14 +143,10 @@ def _of_layers(given: Any, layer: Layer, swap: Callable[[Any], Any]) -> tuple[li
     y, *rest = given if isinstance(given, tuple | list) else (given,)
     last = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], tuple | list) else rest
     shapes = {"y": swap(y).shape, **{f"{name}_T": a.shape for name, a in zip(layer.names, last, strict=False)}}
-    expected = {"y": layer.dy.shape, **{f"{s}_T": a.shape for s, a in zip(layer.names, layer.d_last, strict=True)}}
+    expected = {"y": layer.dh.shape, **{f"{s}_T": a.shape for s, a in zip(layer.names, layer.d_last, strict=True)}}
     if shapes != expected:
         raise ValueError(f"the forward pass returned {shapes}, time first; expected {expected}")
     return [swap(y)], last
-
-
-def _same(a: Any) -> Any:
-    return a
 
 
 def _packed(state: tuple[Any, ...]) -> Any:
@@ -252,8 +255,6 @@ def outputs_of(taken: Taken, case: Any, seq: Sequence | Layer, layout: Layout) -
 
 def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
     """The framework's arrays of a sequence's weights; None where the framework has no such layer."""
-    if (seq.bias, seq.kept) != (layout.bias, layout.kept):
-        return None
     try:
         return layout.to_framework(seq.weights)
     except UnsupportedError:
@@ -305,19 +306,26 @@ def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
 
 
 def of_yours(
-    config: Mapping[str, Any], layout: Layout, ways: tuple[Direction, ...] = (), state: bool = True
+    config: Mapping[str, Any], layout: WeightMap, ways: tuple[Direction, ...] = (), state: bool = True
 ) -> Callable[[Sequence | Layer], Layout | None]:
-    """What an implementation of a user's supports: cases of its cell and as many layers, without padding, with h0.
+    """What an implementation of a user's supports: of its cell, layers, biases and map, without padding, with h0.
 
     One that takes no initial state ignores it, and supports those that have none too.
     """
 
     def supports(seq: Sequence | Layer) -> Layout | None:
         given = seq.state if isinstance(seq, Sequence) else bool(seq.start)
-        same = dict(seq.config) == dict(config) and getattr(seq, "ways", ()) == ways
+        its = dict(seq.config), getattr(seq, "ways", ()), seq.bias, seq.kept
+        same = its == (dict(config), ways, layout.bias, layout.kept)
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports
+
+
+def known(target: Any, module: Any, names: Iterable[str]) -> str | None:
+    """Which of a framework's own classes a target is, is made of or derives from; None of a user's."""
+    kind = target if isinstance(target, type) else type(target)
+    return next((name for name in names if issubclass(kind, getattr(module, name))), None)
 
 
 def check_given(weights: Spec | None, of: str, own: str = "parameters") -> None:
@@ -327,6 +335,6 @@ def check_given(weights: Spec | None, of: str, own: str = "parameters") -> None:
 
 
 def left_out(why: str, **given: Any) -> None:
-    """TypeError for what is given and is known already."""
-    if extra := [name for name, value in given.items() if value is not None]:
+    """TypeError for what is given, neither None nor False, and is known already."""
+    if extra := [name for name, value in given.items() if value is not None and value is not False]:
         raise TypeError(f"{why}; leave out {', '.join(extra)}")

@@ -181,6 +181,12 @@ def _imports(framework: str, code: str) -> str:
     if framework == "torch":
         lines.append(f"from torch import {', '.join(used)}")
     else:
-        lines += ["from jax import lax", *(["from jax.nn import sigmoid"] if "sigmoid" in used else [])]
-        lines.append(f"from jax.numpy import {', '.join(name for name in used if name != 'sigmoid')}")
+        lines += ["from jax import lax", *imports_of_jax(used)]
     return "\n".join([*lines, "", f"from ortho_ref.adapters import from_{framework}"])
+
+
+def imports_of_jax(used: list[str]) -> list[str]:
+    """The lines that import these functions."""
+    of_nn = ("relu", "sigmoid")
+    places = {"nn": [name for name in used if name in of_nn], "numpy": [name for name in used if name not in of_nn]}
+    return [f"from jax.{place} import {', '.join(sorted(names))}" for place, names in places.items() if names]

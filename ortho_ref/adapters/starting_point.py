@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref import models
-from ortho_ref.adapters.starting_linear import starting_linear
+from ortho_ref.adapters.starting_linear import imports_of_jax, starting_linear
 from ortho_ref.boundary import not_among
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.conformance.linear.table import RECURRENCES
@@ -277,57 +277,46 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     if cell not in cells():
         linear = RECURRENCES if framework in ("torch", "jax") else ()
         raise ValueError(not_among("cell", cell, [*cells(), *linear], str))
-    config, pair = config_of(cell), config_of(cell)["cell"] == "lstm"
-    body = _STEPS[config["cell"]](config)
+    config = config_of(cell)
+    pair, body, shapes = config["cell"] == "lstm", _STEPS[config["cell"]](config), _shapes(config)
     new = "h, c" if pair else "h"
     used = [name for name in ("sigmoid", "tanh", "relu", "sign") if f"{name}(" in body]
-    command = f"python -m ortho_ref.conformance run --adapter {shlex.quote(file)} --only 'cell/{config['cell']}*'"
-    common = {"title": f"The kit's {cell}", "cell": cell}
+    own = {
+        "title": f"The kit's {cell}",
+        "cell": cell,
+        "command": f"python -m ortho_ref.conformance run --adapter {shlex.quote(file)} --only 'cell/{config['cell']}*'",
+        "names": ", ".join(sorted(used)),
+        "imports": "".join(f"{line}\n" for line in imports_of_jax(used)),
+        "shapes": _written(shapes),
+        "weights": " ".join(shapes),
+    }
     if framework == "torch":
-        step = _indented([f"{new} = state", body, f"return {new}"], 4)
-        trained = cell in models.names() and models.build(cell, 4, 4).trained_h0
         zeros = "x.new_zeros(x.shape[1], self.n)"
-        return _TORCH.format(
-            **common,
-            command=command,
-            names=", ".join(sorted(used)),
-            step=step,
-            shapes=_written(_shapes(config) | ({"h0": "(n,)"} if trained else {})),
-            start='w["h0"].expand(x.shape[1], -1)' if trained else f"({zeros}, {zeros})" if pair else zeros,
-            h="state[0]" if pair else "state",
-        )
+        own |= {
+            "step": _indented([f"{new} = state", body, f"return {new}"], 4),
+            "start": f"({zeros}, {zeros})" if pair else zeros,
+            "h": "state[0]" if pair else "state",
+        }
+        if cell in models.names() and models.build(cell, 4, 4).trained_h0:
+            own |= {"shapes": _written(shapes | {"h0": "(n,)"}), "start": 'w["h0"].expand(x.shape[1], -1)'}
+        return _TORCH.format(**own)
     if framework == "jax":
-        step = _indented([f"{new} = state", body, f"return ({new}), ({new})" if pair else "return h, h"], 8)
-        return _JAX.format(**common, command=command, imports=_from_jax(used), step=step)
-    if framework in ("flax", "equinox"):
-        shapes = _shapes(config)
-        if framework == "flax":
-            carry, out = ("c, h", "(c, h)") if pair else ("h", "h")
-            frame, parts = _FLAX, [f"{carry} = carry", body, f"return {out}, h"]
-        else:
-            frame, parts = _EQUINOX, [f"{new} = state", body, f"return {new}"]
-        return frame.format(
-            **common,
-            command=command,
-            imports=_from_jax(used),
-            shapes=_written(shapes),
-            weights=" ".join(shapes),
-            step=_indented(parts, 8),
-        )
+        returned = f"return ({new}), ({new})" if pair else "return h, h"
+        return _JAX.format(**own, step=_indented([f"{new} = state", body, returned], 8))
+    if framework == "flax":
+        carry, out = ("c, h", "(c, h)") if pair else ("h", "h")
+        return _FLAX.format(**own, step=_indented([f"{carry} = carry", body, f"return {out}, h"], 8))
+    if framework == "equinox":
+        return _EQUINOX.format(**own, step=_indented([f"{new} = state", body, f"return {new}"], 8))
     if framework == "keras":
-        shapes = _shapes(config)
         turned = re.sub(r'(w\["\w+"\])\.T', r"transpose(\1)", body)  # not every backend's arrays have .T
-        step = _indented([f"{new} = states" if pair else "(h,) = states", turned, f"return h, [{new}]"], 8)
-        return _KERAS.format(
-            **common,
-            command=f"{command} --dtype float32",
-            names=", ".join(sorted([*used, "transpose"])),
-            sizes="[units, units]" if pair else "units",
-            shapes=_written(shapes),
-            weights=" ".join(shapes),
-            step=step,
-        )
-    step = _indented([f"{new} = state", body, f"return {new}"], 4)
+        own |= {
+            "command": f"{own['command']} --dtype float32",
+            "names": ", ".join(sorted([*used, "transpose"])),
+            "sizes": "[units, units]" if pair else "units",
+            "step": _indented([f"{new} = states" if pair else "(h,) = states", turned, f"return h, [{new}]"], 8),
+        }
+        return _KERAS.format(**own)
     made = {
         "sigmoid": "def sigmoid(a):\n    return 1 / (1 + np.exp(-a))\n",
         "relu": "def relu(a):\n    return np.maximum(a, 0)\n",
@@ -336,25 +325,17 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     }
     lines = "".join(made[name] for name in ("tanh", "sign") if name in used)
     functions = "".join(f"\n\n{made[name]}" for name in ("sigmoid", "relu") if name in used)
-    return _FUNCTION.format(
-        **common,
-        command=f"{command} --allow-partial",
-        missing="d_x, d_h0, d_c0" if pair else "d_x, d_h0",
-        imports=("\n" + lines if lines else "") + functions + ("\n" if functions else ""),
-        step=step,
-        config=_indented([f'"{key}": {_quoted(value)},' for key, value in config.items()], 4),
-        start='(case.inputs["h0"], case.inputs["c0"])' if pair else 'case.inputs["h0"]',
-        outputs='dict(zip("hc", map(np.stack, zip(*states, strict=True)), strict=True))'
-        if pair
-        else '{"h": np.stack(states)}',
-    )
-
-
-def _from_jax(used: list[str]) -> str:
-    """The lines that import these functions."""
-    places = {"jax.nn": ("relu", "sigmoid"), "jax.numpy": ("sign", "tanh")}
-    found = {place: [name for name in names if name in used] for place, names in places.items()}
-    return "".join(f"from {place} import {', '.join(names)}\n" for place, names in found.items() if names)
+    every = 'dict(zip("hc", map(np.stack, zip(*states, strict=True)), strict=True))'
+    own |= {
+        "command": f"{own['command']} --allow-partial",
+        "missing": "d_x, d_h0, d_c0" if pair else "d_x, d_h0",
+        "imports": ("\n" + lines if lines else "") + functions + ("\n" if functions else ""),
+        "step": _indented([f"{new} = state", body, f"return {new}"], 4),
+        "config": _indented([f'"{key}": {_quoted(value)},' for key, value in config.items()], 4),
+        "start": '(case.inputs["h0"], case.inputs["c0"])' if pair else 'case.inputs["h0"]',
+        "outputs": every if pair else '{"h": np.stack(states)}',
+    }
+    return _FUNCTION.format(**own)
 
 
 def _indented(parts: list[str], by: int) -> str:

@@ -11,14 +11,16 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.linear import is_recurrence, linear_adapter
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
+    Adapter,
+    Bound,
     Library,
     Sequence,
     Style,
     Taken,
     adapter,
     check_given,
+    known,
     left_out,
     loss_of,
     of_yours,
@@ -27,14 +29,14 @@ from ortho_ref.adapters.sequence import (
     states_of,
     ways_of,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.adapters.torch_layers import TorchLayers, called, gradients_of
+from ortho_ref.adapters.weight_map import TRIAL, Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.installed import needed
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}
 #: What of an instance is taken.
 _OPTIONS = ("num_layers", "bidirectional", "bias", "batch_first", "nonlinearity")
-_TRIAL = (3, 4)
 
 
 def from_torch(
@@ -48,7 +50,7 @@ def from_torch(
     bidirectional: bool = False,
     call: Callable[..., Any] | None = None,
     device: Any = None,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     """An adapter of the conformance kit for a PyTorch layer, module or function.
 
     Parameters
@@ -93,16 +95,13 @@ def from_torch(
     TypeError, ValueError
         A target, a cell or weights that are not as described; the message names them.
     """
-    try:
+    with needed("torch", "pip install torch"):
         import torch
-    except ImportError as error:
-        raise missing(error, "torch", "pip install torch") from None
-    known = _known(target, torch)
-    if known is not None:
-        given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
-        given["bidirectional"] = bidirectional or None
-        left_out(f"from_torch of {known} knows the cell and its weights", **given)
-        return _Known(target, known, device, torch).adapter()
+    name = known(target, torch.nn, (*CELLS, *(f"{name}Cell" for name in CELLS)))
+    if name is not None:
+        given = {"cell": cell, "weights": weights, "call": call, "layers": layers, "bidirectional": bidirectional}
+        left_out(f"from_torch of nn.{name} knows the cell and its weights", **given)
+        return _Known(target, name, device, torch).adapter()
     if is_recurrence(cell):
         given = {"weights": weights, "call": call, "step": step, "batch_first": batch_first, "layers": layers}
         gradients = partial(_taken_linear, torch, device)
@@ -114,11 +113,11 @@ def from_torch(
     if _makes_modules(target, torch):
         check_given(weights, "from_torch of a module")
         where = "cpu" if device is None else device
-        trial = target(*_TRIAL)
-        style = style._replace(state=_takes_state(trial, call, step))
-        bind = _bound_to_modules(target, trial, call, layout, style, where, torch)
-        supports = of_yours(config, layout, ways, style.state)
-        assumes = () if style.state else ("h0-ignored", "layer-h0-ignored")
+        trial = target(*TRIAL)
+        state = _takes_state(trial, call, step)
+        bind = _bound_to_modules(target, trial, call, layout, state, where, torch)
+        supports = of_yours(config, layout, ways, state)
+        assumes = () if state else ("h0-ignored", "layer-h0-ignored")
         read = layer_of if ways else sequence_of
         return _adapter(read, supports, bind, style, where, torch, config["cell"], assumes)
     left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
@@ -163,15 +162,15 @@ def _takes_state(trial: Any, call: Callable[..., Any] | None, step: bool) -> boo
 
 
 def _bound_to_modules(
-    make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, style: Style, device: Any, torch: Any
+    make: Any, trial: Any, call: Callable[..., Any] | None, layout: WeightMap, state: bool, device: Any, torch: Any
 ) -> Callable[[Any, Any], Bound]:
     """How a module of a user's gets its weights; what does not fit is said now."""
-    arrays = layout.to_framework(layout.zeros(*_TRIAL))
+    arrays = layout.to_framework(layout.zeros(*TRIAL))
     try:
         _loaded(trial, arrays, torch, torch.float64, "cpu")
     except ValueError as error:
         with contextlib.suppress(Exception):
-            _loaded(make(*reversed(_TRIAL)), arrays, torch, torch.float64, "cpu")
+            _loaded(make(*reversed(TRIAL)), arrays, torch, torch.float64, "cpu")
             error.args = (f"{error}; made of (hidden_size, input_size) it fits: give lambda m, n: ...(n, m)",)
         raise
 
@@ -179,16 +178,9 @@ def _bound_to_modules(
         module = make(*seq.sizes)
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
         called = module if call is None else partial(call, module)
-        return Bound(called if style.state else lambda x, state: called(x), own)
+        return Bound(called if state else lambda x, _: called(x), own)
 
     return bind
-
-
-def _known(target: Any, torch: Any) -> str | None:
-    """Which of torch.nn's classes a target is, or derives from."""
-    kind = target if isinstance(target, type) else type(target)
-    names = (*CELLS, *(f"{name}Cell" for name in CELLS))
-    return next((f"nn.{name}" for name in names if issubclass(kind, getattr(torch.nn, name))), None)
 
 
 def _makes_modules(target: Any, torch: Any) -> bool:
@@ -230,22 +222,22 @@ def _positional(function: Any) -> list[inspect.Parameter] | None:
 
 
 class _Known:
-    """A layer of torch.nn's, "nn.GRU" or "nn.GRUCell", by the converters; of an instance, its options and device."""
+    """A layer of torch.nn's, "GRU" or "GRUCell", by the converters; of an instance, its options and device."""
 
     def __init__(self, target: Any, name: str, device: Any, torch: Any) -> None:
         self._torch, self._one_step = torch, name.endswith("Cell")
         self._kind: Any = target if isinstance(target, type) else type(target)
-        self._cell = CELLS[name.removeprefix("nn.").removesuffix("Cell")]
+        self._cell = CELLS[name.removesuffix("Cell")]
         self._options: dict[str, Any] = {}
         self._device = device
         if not isinstance(target, type):
             if getattr(target, "proj_size", 0):
-                raise ValueError(f"{name} has proj_size={target.proj_size}; allowed: 0")
+                raise ValueError(f"nn.{name} has proj_size={target.proj_size}; allowed: 0")
             self._options = {option: getattr(target, option) for option in _OPTIONS if hasattr(target, option)}
             self._device = next(target.parameters()).device if device is None else device
         self._batch_first = bool(self._options.get("batch_first"))
 
-    def adapter(self) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    def adapter(self) -> Adapter:
         """Of cells, and of all that a layer can be but a Cell cannot."""
         read = sequence_of if self._one_step else lambda case: layer_of(case) or sequence_of(case)
         style = Style(self._one_step, self._batch_first)
@@ -254,7 +246,7 @@ class _Known:
     def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
         """Whether it is of this cell, with the instance's options."""
         activation = seq.config.get("activation")
-        if seq.config["cell"] != self._cell or activation not in (None, "tanh", "relu"):
+        if seq.config["cell"] != self._cell or activation not in (None, "tanh", "relu") or seq.kept is not None:
             return False
         own = {"bias": seq.bias, "nonlinearity": activation, **shape}
         return all(self._options.get(name, value) == value for name, value in own.items())
@@ -322,7 +314,7 @@ def _adapter(
     torch: Any,
     cell: str,
     assumes: tuple[str, ...] = (),
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
+) -> Adapter:
     def take(seq: Sequence | Layer, arrays: Any) -> Taken:
         def tensor(a: np.ndarray) -> Any:
             return _tensor(a, seq, torch, device)

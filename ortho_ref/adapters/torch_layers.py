@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,6 @@ from ortho_ref import converters
 from ortho_ref.adapters.layers import ByWay, Layer, of_way
 from ortho_ref.adapters.sequence import Call
 from ortho_ref.converters.framework import Arrays
-
-
-class Bound(NamedTuple):
-    """An implementation with weights in it."""
-
-    call: Call  # call(x, state)
-    weights: dict[str, Any]  # the tensors whose gradients are wanted
 
 
 class TorchLayers(ByWay):
@@ -27,7 +20,7 @@ class TorchLayers(ByWay):
 
     def to_framework(self, weights: Arrays) -> Arrays:
         """The state_dict."""
-        own = {way.name: of_way(self.layer.weights, way) for way in self.layer.ways}
+        own = {way.name: of_way(weights, way) for way in self.layer.ways}
         return converters.layers_to_torch(self.config, own)
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:

@@ -15,17 +15,12 @@ from ortho_ref.converters.framework import Arrays, Framework
 Spec: TypeAlias = Mapping[str, str | Sequence[str] | Sequence[Sequence[str]]]
 Config: TypeAlias = Mapping[str, Any]
 
+#: Inputs m and units n of what is made only to see whether it fits.
+TRIAL = (3, 4)
+
 
 class Layout(Protocol):
     """The kit's weights as a framework's arrays; gradients back."""
-
-    @property
-    def bias(self) -> bool:
-        """Whether the framework's arrays have biases."""
-
-    @property
-    def kept(self) -> str | None:
-        """The weight in whose place there are the parameters of a map."""
 
     def to_framework(self, weights: Arrays) -> Any:
         """The framework's arrays, a dict or a tree."""
@@ -39,16 +34,6 @@ class Converted(NamedTuple):
 
     framework: Framework  # the converter
     config: Config  # the cell's, with "bias" where it may have none
-
-    @property
-    def bias(self) -> bool:
-        """As the config says."""
-        return bool(self.config.get("bias", True))
-
-    @property
-    def kept(self) -> str | None:
-        """None: no framework has one."""
-        return None
 
     def to_framework(self, weights: Arrays) -> Any:
         """As the converter's; UnsupportedError where the framework has no such layer."""
@@ -80,8 +65,7 @@ class WeightMap:
 
     def __init__(self, spec: Spec | None, config: Config, ways: Sequence[Direction] = ()) -> None:
         self._cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
-        self._ways, self.kept = ways, None
-        self.kept = self._map_in(spec)
+        self._ways, self.kept = ways, self._map_in(spec)  # kept: the weight in whose place there are a map's parameters
         self._shapes = self._sized(1, 1)
         spec = {name: name for name in self._shapes} if spec is None else spec
         self._rows = {array: self._read(array, given) for array, given in spec.items()}
@@ -92,7 +76,7 @@ class WeightMap:
         if left_out := [name for name in self._shapes if name not in used | free]:
             has = ", ".join(self._shapes)
             raise ValueError(f"weights leaves out {', '.join(left_out)}; {config['cell']} has {has}")
-        self.to_framework(self.zeros(3, 4))  # what does not fit is said now
+        self.to_framework(self.zeros(*TRIAL))  # what does not fit is said now
 
     def _read(self, array: str, given: Any) -> list[list[Piece]]:
         """An entry as a list of lists."""
@@ -112,12 +96,11 @@ class WeightMap:
             raise ValueError(
                 f"weights[{array!r}] has {entry!r}; allowed: {', '.join(self._shapes)}, '0', and as W.T or -W"
             )
-        if array.rpartition(".")[2] == "A" and name.startswith("U"):
+        if array.rpartition(".")[2] == "A" and name.startswith("U") and "." not in name:
             own = f"{name} = (I + A)^-1 (I - A) D"
-            if "." not in name:
-                warnings.warn(
-                    f"weights[{array!r}] is {entry!r}, the matrix; say '{name}.A' if A is that of {own}", stacklevel=2
-                )
+            warnings.warn(
+                f"weights[{array!r}] is {entry!r}, the matrix; say '{name}.A' if A is that of {own}", stacklevel=2
+            )
         return Piece("" if name == "0" else name, transposed, -1 if text.startswith("-") else 1, upper)
 
     def _map_in(self, spec: Spec | None) -> str | None:

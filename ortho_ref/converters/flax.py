@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts, Shapes
+from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts
+from ortho_ref.trees import nested
 
 
 class Flax(Framework):
@@ -22,13 +23,6 @@ class Flax(Framework):
         "lstm": Layout(("i", "f", "g", "o")),
         "gru_reset_after": Layout(("r", "z", "h"), BOTH),
     }
-
-    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """Of every gate two kernels, (m, n) and (n, n), and a bias (n,), of a GRU's candidate two."""
-        shapes: Shapes = {}
-        for kernel, recurrent, bias, inner in self._names(layout):
-            shapes |= {kernel: (m, n), recurrent: (n, n), bias: (n,)} | ({inner: (n,)} if inner else {})
-        return shapes
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
         """Off the kernels of the first gate, whose rows are inputs."""
@@ -58,11 +52,7 @@ class Flax(Framework):
 
     def nested(self, arrays: Arrays) -> dict[str, Any]:
         """{"ir/kernel": ...} -> {"ir": {"kernel": ...}}."""
-        tree: dict[str, Arrays] = {}
-        for path, array in arrays.items():
-            dense, leaf = path.split("/")
-            tree.setdefault(dense, {})[leaf] = array
-        return tree
+        return nested(arrays)
 
     def _names(self, layout: Layout) -> list[tuple[str, str, str, str]]:
         """By gate: the paths of the kernel of the input, the recurrent one, the bias, and the inner bias or ""."""

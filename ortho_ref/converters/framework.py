@@ -71,10 +71,6 @@ class Framework(ABC):
     layouts: ClassVar[Layouts]  # how it has our cells, by their names
 
     @abstractmethod
-    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """Name in `flat` -> shape of each of the framework's arrays."""
-
-    @abstractmethod
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
         """The name and the axis of the array that n is read off, and of that for m."""
 
@@ -85,6 +81,12 @@ class Framework(ABC):
     @abstractmethod
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
         """The inverse of `unpack`."""
+
+    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        """Name in `flat` -> shape of each of the framework's arrays: of blocks that take no memory, packed."""
+        shapes = [(len(layout.gates), *shape) for shape in ((n, m), (n, n), (n,), (n,))]
+        packed = self.pack(layout, Blocks(*(np.broadcast_to(0.0, shape) for shape in shapes)))
+        return {name: array.shape for name, array in packed.items()}
 
     def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the framework keeps as name -> array; here, where it is no tree, as it is."""

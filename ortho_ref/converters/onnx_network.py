@@ -28,6 +28,7 @@ from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.converters._traced import Nodes, Traced, TracedComplex, step
 from ortho_ref.converters.config import config_of_cell
 from ortho_ref.converters.framework import Arrays
+from ortho_ref.installed import needed
 from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
@@ -67,12 +68,8 @@ def to_onnx(network: Network, params: Params, buffers: NamedBuffers, path: Path 
     if not isinstance(network, Network) or isinstance(network, Reader):
         raise TypeError(f"network is {kind_of(network)}; allowed: a Network, as models.network gives it")
     check_switch("tokens", tokens)
-    try:
+    with needed("onnx", "pip install onnx"):
         from onnx import helper
-    except ImportError as error:
-        from ortho_ref.adapters.missing import missing  # the adapters import the converters
-
-        raise missing(error, "onnx", "pip install onnx") from None
     network.check_params(params, buffers)
     dtype, tokens = precision_of_most(params.values()), tokens or network.embedding is not None
     main = Nodes("", dtype)

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ortho_ref.converters.flax import Flax
-from ortho_ref.converters.framework import BOTH, Array, Arrays, Blocks, Framework, Kept, Layout, Layouts, Shapes
+from ortho_ref.converters.framework import BOTH, Array, Arrays, Blocks, Framework, Kept, Layout, Layouts
 
 _IFGO, _RZH, _ZRH, _URC = ("i", "f", "g", "o"), ("r", "z", "h"), ("z", "r", "h"), ("u", "r", "c")
 
@@ -32,17 +32,6 @@ class Stacked(Framework):
 
     columns: ClassVar[bool] = False  # whether gates are columns, and rows inputs
     axes: ClassVar[int] = 0  # further axes in front, of one entry each
-
-    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """As in the table."""
-        k, kept, front = len(layout.gates) * n, layout.kept, (1,) * self.axes
-        W, U = ((m, k), (n, k)) if self.columns else ((k, m), (k, n))
-        own: Shapes = {
-            kept.W: front + W,
-            kept.U: front + U,
-            kept.b: (kept.rows, 2 * k // kept.rows) if kept.rows else (k,),
-        }
-        return own | ({kept.b_hh: (n if kept.inner else k,)} if kept.b_hh else {})
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
         """Off the inputs' axes of the weights."""
@@ -64,7 +53,7 @@ class Stacked(Framework):
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
         """The inverse of `unpack`."""
         kept = layout.kept
-        W, U, b, b_hh = (a.reshape(-1, *a.shape[2:]) for a in blocks)
+        W, U, b, b_hh = (a.reshape(len(a) * a.shape[1], *a.shape[2:]) for a in blocks)  # of no units, too
         own = {name: self._turned(a)[(None,) * self.axes] for name, a in ((kept.W, W), (kept.U, U))}
         own[kept.b] = np.stack([b, b_hh]).reshape(kept.rows, -1) if kept.rows else b
         return own | ({kept.b_hh: blocks.b_hh[layout.inner] if kept.inner else b_hh} if kept.b_hh else {})

@@ -43,19 +43,15 @@ class Optimizer(Protocol):
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
         """What to subtract from the parameter of that name, a fresh array; one call per update and name."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Everything the next delta depends on: arrays, numbers and dicts of these; copies."""
-        ...
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up a state that `state` of an optimizer like this one gave."""
-        ...
 
     def rates(self, updates: int) -> dict[str, float]:
         """By name pattern, the learning rates of the update that follows `updates` updates."""
-        ...
 
 
 class _State(formats.Form):

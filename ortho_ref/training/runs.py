@@ -34,6 +34,7 @@ from ortho_ref.training.optimizers import as_real
 from ortho_ref.training.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, SUMMARY, RunFolder
 from ortho_ref.training.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training.trainer import Record, Trainer, plain
+from ortho_ref.trees import by_path
 
 #: Seconds that a log's interval takes at least.
 _TICK = 1e-9
@@ -331,7 +332,7 @@ def loaded(run: Path | str | RunFolder, which: str | None = None) -> tuple[Loade
     _check_same(path, _forms(*network.init(np.random.default_rng(0), dtype=_dtype(params))), _forms(params, buffers))
     _check_average(path, state)
     if mean := state.get("average", {}).get("params"):  # what was evaluated
-        _check_finite(path, mean, "average")
+        _check_finite(path, {"average": mean})
         params, buffers = mean, network.rebuild(mean, buffers)
     return Loaded(network, params, buffers), state["sha256"]
 
@@ -519,13 +520,11 @@ def _has_dicts(tree: Record) -> bool:
     return any(isinstance(own, dict) for own in tree.values())
 
 
-def _check_finite(path: Path, tree: Any, where: str = "") -> None:
+def _check_finite(path: Path, tree: Record) -> None:
     """ValueError for an array with an entry that is not finite: none is saved."""
-    if isinstance(tree, dict | list | tuple):
-        for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            _check_finite(path, value, f"{where}/{name}" if where else f"{name}")
-    elif is_array(tree) and tree.dtype.kind in "fc" and not np.isfinite(tree).all():
-        raise ValueError(f"{path}: {where} has an entry that is not finite")
+    for where, value in by_path(tree).items():
+        if is_array(value) and value.dtype.kind in "fc" and not np.isfinite(value).all():
+            raise ValueError(f"{path}: {where} has an entry that is not finite")
 
 
 def _dtype(params: Params) -> np.dtype:

@@ -87,42 +87,33 @@ class Task(Protocol):
     @property
     def name(self) -> str:
         """As on the command line."""
-        ...
 
     @property
     def input(self) -> Tokens | Vectors | StoryAndQuestion:
         """What the network reads."""
-        ...
 
     @property
     def output_size(self) -> int:
         """Width of the readout."""
-        ...
 
     @property
     def loss(self) -> str:
         """A name in `losses.LOSSES`."""
-        ...
 
     @property
     def metric(self) -> str:
         """A name in `losses.METRICS`."""
-        ...
 
     @property
     def readout(self) -> str:
         """Outputs at "every" step, or at the "last"."""
-        ...
 
     @property
     def baseline(self) -> float:
         """The loss of the trivial predictor the task names."""
-        ...
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """Training batches without end, on the host, drawn from rng; they depend on nothing else."""
-        ...
 
     def evaluation(self) -> Iterable[Batch]:
         """A fixed held-out set from its own seed, in chunks that fit memory."""
-        ...

@@ -34,6 +34,7 @@ from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.averaging import Averaging, check_averages
 from ortho_ref.training.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, squared_norm
 from ortho_ref.training.task import Batch, Task, check_integer
+from ortho_ref.trees import by_path
 
 Record = dict[str, Any]
 
@@ -260,7 +261,8 @@ class Trainer:
         }
         if self.averaging is not None:
             state["average"] = self.averaging.state()
-        arrays = self._arrays() | _arrays_in(state["optimizer"], "optimizer")
+        kept = by_path({"optimizer": state["optimizer"]})
+        arrays = self._arrays() | {path: a for path, a in kept.items() if is_array(a) and a.dtype.kind in "fc"}
         if not all(np.isfinite(to_host(array)).all() for array in arrays.values()):
             raise self._not_finite("the update is not finite", arrays)
         return state
@@ -360,13 +362,3 @@ def _check_fits(network: Network, task: Task) -> None:
     ):
         if own != its:
             raise ValueError(f"the network's {what} is {own!r}; the task's is {its!r}")
-
-
-def _arrays_in(tree: Any, path: str) -> Params:
-    """The arrays of floating-point numbers in nested dicts, by their path."""
-    if isinstance(tree, dict):
-        found: Params = {}
-        for name, value in tree.items():
-            found |= _arrays_in(value, f"{path}/{name}")
-        return found
-    return {path: tree} if is_array(tree) and tree.dtype.kind in "fc" else {}

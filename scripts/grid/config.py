@@ -436,13 +436,10 @@ def task_of(run: Path, config: Record, places: Record) -> Task:
     check_needed(config["task"], places)
     try:
         task = make_task(config, places)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{run / CONFIG}: {error}") from error
-    _check_data(run, config["data"], data_of(task), places)
-    try:
         network = network_arguments(task, config)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{run / CONFIG}: {error}") from error
+    _check_data(run, config["data"], data_of(task), places)
     if network != config["network"]:
         raise ValueError(f"{run / CONFIG}: network is {config['network']}; its other options say {network}")
     return task

@@ -8,6 +8,7 @@ from typing import Any
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.task import check_choice
 from ortho_ref.training.trainer import Record
+from ortho_ref.trees import by_path
 
 #: What there is; the extra `track` has their libraries.
 TRACKERS = ("tensorboard",)
@@ -47,8 +48,9 @@ class TensorBoard:
                 self._add(record)
 
     def _add(self, record: Record) -> None:
-        for name, value in flat(record).items():
-            self._writer.add_scalar(name, value, record["iteration"], wall_time=time.time())
+        for name, value in by_path(record).items():  # "weights/layer0.U_c/defect"
+            if name != "iteration":
+                self._writer.add_scalar(name, value, record["iteration"], wall_time=time.time())
         self._writer.flush()
 
     def close(self) -> None:
@@ -70,14 +72,3 @@ def tracked(name: str | None, run: RunFolder) -> Iterator[Callable[[Record], Non
         tracker.begin()  # of a run that was at its end already
     finally:
         tracker.close()
-
-
-def flat(record: Record) -> dict[str, float]:
-    """A line of metrics by names without a tree: "weights/layer0.U_c/defect"."""
-    found: dict[str, float] = {}
-    for name, value in record.items():
-        if isinstance(value, dict):
-            found |= {f"{name}/{inner}": own for inner, own in flat(value).items()}
-        elif name != "iteration":
-            found[name] = value
-    return found

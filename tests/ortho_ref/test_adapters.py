@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ortho_ref import adapters, converters
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.starting_point import FRAMEWORKS, cells, starting_point
 from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.cells.by_name import by_name
 from ortho_ref.conformance import check, load_adapter
 from ortho_ref.conformance.__main__ import main
 from ortho_ref.conformance.linear.table import RECURRENCES
+from ortho_ref.installed import needed
 
 GRU = converters.config_of("gru")
 NAMES = [f"{kind}_{gate}" for gate in "ruc" for kind in "WUb"]
@@ -162,7 +162,9 @@ def test_a_framework_that_is_not_installed(make, module, monkeypatch):
 def test_an_error_inside_a_framework_is_told_as_it_is():
     """Something else is missing, which it needs."""
     error = ImportError("no libcudnn", name="libcudnn")
-    assert missing(error, "torch", "pip install torch") is error
+    with pytest.raises(ImportError) as raised, needed("torch", "pip install torch"):
+        raise error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize("cell", cells())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ortho_ref import converters, models, scan
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
+from ortho_ref.trees import by_path, nested
 
 CELLS = {"elman": Elman, "lstm": LSTM, "gru_reset_after": GRUResetAfter, "gru_reset_before": GRUResetBefore}
 PHI = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}
@@ -56,22 +57,6 @@ def draw(config, rng, m, n, dtype=np.float64):
     return {k: rng.standard_normal(s).astype(dtype) for k, s in cell_of(config).shapes(m, n).items()}
 
 
-def flat(arrays):
-    """Name -> array, of Flax's tree too."""
-    if not any(isinstance(value, dict) for value in arrays.values()):
-        return arrays
-    return {f"{outer}/{inner}": a for outer, leaves in arrays.items() for inner, a in leaves.items()}
-
-
-def nested(arrays):
-    """Flax's tree; undoes `flat`."""
-    tree = {}
-    for name, a in arrays.items():
-        outer, inner = name.split("/")
-        tree.setdefault(outer, {})[inner] = a
-    return tree
-
-
 def like(arrays, value):
     """The same names, nested alike, with value(array) for every array."""
     return {k: like(a, value) if isinstance(a, dict) else value(a) for k, a in arrays.items()}
@@ -101,7 +86,7 @@ def parts_of(framework, config, w):
     """W, U, b, b_hh by gate, and the gates."""
     lstm, gru, how, *matrices = LAYOUTS[framework]
     gates = {"elman": "h", "lstm": lstm}.get(config["cell"], gru)
-    w, k = flat(w), len(gates)
+    w, k = by_path(w), len(gates)
     if how == "T":
         names = [{"h": "", "f": "f_" if framework == "nnx-by-gate" else "f"}.get(g, g) for g in gates]
         hidden = [name.rstrip("_") for name in names]
@@ -175,7 +160,7 @@ def test_weights_run_on_both_sides(framework, config, seed, m, n):
     back = from_(config, arrays)
     assert {k: a.tolist() for k, a in back.items()} == {k: a.tolist() for k, a in weights.items()}
     g = like(arrays, lambda a: rng.standard_normal(a.shape))
-    left = sum((flat(g)[k] * a).sum() for k, a in flat(arrays).items())
+    left = sum((by_path(g)[k] * a).sum() for k, a in by_path(arrays).items())
     ours = gradients_from(config, g)
     assert ours.keys() == weights.keys()
     assert left == pytest.approx(sum((ours[k] * a).sum() for k, a in weights.items()), abs=1e-11)
@@ -194,16 +179,16 @@ def test_pure(framework, config, dtype):
     weights = draw(config, np.random.default_rng(0), 3, 4, dtype)
     before = {k: a.copy() for k, a in weights.items()}
     arrays = to(config, weights)
-    given = {k: a.copy() for k, a in flat(arrays).items()}
+    given = {k: a.copy() for k, a in by_path(arrays).items()}
     results = [arrays, from_(config, arrays), gradients_from(config, arrays)]
-    for a in [a for result in results for a in flat(result).values()]:
+    for a in [a for result in results for a in by_path(result).values()]:
         assert a.dtype == dtype
         assert a.flags.c_contiguous
         assert a.flags.owndata
         a += 1
     for k, a in before.items():
         assert (weights[k] == a).all()
-    assert all((flat(arrays)[k] == a + 1).all() for k, a in given.items())
+    assert all((by_path(arrays)[k] == a + 1).all() for k, a in given.items())
 
 
 NOBODYS = [
@@ -253,7 +238,7 @@ def test_errors_name_what_is_wrong(framework, config):
     weights = draw(config, np.random.default_rng(0), 3, 4)
     arrays = to(config, weights)
     theirs = nested if framework in TREES else dict
-    for source, functions, prepare in ((flat(arrays), (from_, gradients_from), theirs), (weights, (to,), dict)):
+    for source, functions, prepare in ((by_path(arrays), (from_, gradients_from), theirs), (weights, (to,), dict)):
         for function in functions:
             for name, a in source.items():
                 with pytest.raises(ValueError, match=f"the arrays hold no {name}; expected "):
@@ -501,8 +486,8 @@ def test_modules_without_biases(framework, config, seed, m, n):
     from_, to, gradients_from = of(framework)
     rng, without = np.random.default_rng(seed), config | {"bias": False}
     weights = {k: a * (k[0] != "b") for k, a in draw(config, rng, m, n).items()}
-    whole = flat(to(config, weights))
-    given_ = flat(to(without, {k: a for k, a in weights.items() if k[0] != "b"}))
+    whole = by_path(to(config, weights))
+    given_ = by_path(to(without, {k: a for k, a in weights.items() if k[0] != "b"}))
     theirs = nested if framework in TREES else dict
     assert given_.keys() < whole.keys()
     assert all(a.any() for a in given_.values())

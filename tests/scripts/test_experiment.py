@@ -67,14 +67,6 @@ def grid(tmp_path_factory):
     return path, folder / "runs"
 
 
-@pytest.fixture(scope="module")
-def of_grid(grid):
-    """Its experiment, the states of its runs, the first line of its table."""
-    experiment = read(grid[0])
-    states = states_of(cells_of(experiment), grid[1])
-    return experiment, states, lines_of(experiment, states)[0]
-
-
 @pytest.fixture
 def figures(monkeypatch):
     """What is drawn, instead of its files."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from ortho_ref import converters, files
 from ortho_ref.adapters.layers import layer_of, of_way
-from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
 from ortho_ref.conformance.cases.case import Arrays, Case, Config, Vector
@@ -29,6 +28,7 @@ from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.converters.framework import UnsupportedError
 from ortho_ref.converters.onnx_network import IR_VERSION, OPSET
+from ortho_ref.installed import needed
 
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
 _ONE_LAYER: Config = {"layers": 1, "bidirectional": False, "bias": True, "batch_first": False}
@@ -61,10 +61,8 @@ def export_node_tests(
 
     ImportError without onnx; ValueError where ONNX has an operator for nothing; else as `export`.
     """
-    try:
+    with needed("onnx", "pip install onnx"):
         import onnx  # noqa: F401
-    except ImportError as error:
-        raise missing(error, "onnx", "pip install onnx") from None
     chosen = select(only)
     tests = [test for vector in chosen if (test := node_test(vector, dtype)) is not None]
     if not tests:

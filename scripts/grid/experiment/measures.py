@@ -79,10 +79,9 @@ def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None
 
 
 class Measures:
-    """What is to be measured of a run, and what was."""
+    """What is to be measured of a run, which the grid has checked, and what was."""
 
     def __init__(self, folder: RunFolder, wanted: list[Record], task: Task, config: Record) -> None:
-        check_wanted(wanted, config, task)
         self.folder, self.task, self.config, self.wanted = folder, task, config, wanted
 
     def _missing(self) -> list[Record]:

@@ -788,6 +788,15 @@ def test_moments_that_overflow(tmp_path):
         own.run(tmp_path)
 
 
+def test_moments_in_a_list(tmp_path):
+    """An optimizer of a user's keeps them as it likes: no checkpoint has one that is not finite."""
+    own = small_trainer(Parenthesis(5))
+    state = own.optimizer.state
+    own.optimizer.state = lambda: state() | {"last": [np.float64(1.0) * np.ones(2), np.full(2, np.inf)]}
+    with pytest.raises(FloatingPointError, match=r"not finite: the parameter optimizer/last/1$"):
+        own.run(tmp_path)
+
+
 def test_a_finished_run_resumed(tmp_path, text):
     """Returns its records, shows none, and leaves every file as it is."""
     records = lstm(text).run(tmp_path, CONFIG)
