@@ -125,7 +125,7 @@ class Stored(NamedTuple):
         """What a suspicion is about, as a heading; of what is none ""."""
         place = re.split("[,;:]", self.experiment.place or "")[0]
         about = place.removeprefix("a suspicion about ")
-        return "" if about == place else f"### {about[0].upper()}{about[1:]}, in the {TITLES[self.experiment.paper]} paper"
+        return "" if about == place else f"### {about[0].upper()}{about[1:]}, paper of {TITLES[self.experiment.paper]}"
 
     @property
     def hours(self) -> float:
