@@ -38,7 +38,7 @@ def read(path: Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
         when, _, name = key.partition(".")
         weights[when][name] = value
     with safetensors.safe_open(path, framework="numpy") as file:
-        return weights, dict(file.metadata())
+        return weights, dict(sorted(file.metadata().items()))  # in no order of their own
 
 
 def script(root: Path) -> str:
