@@ -39,26 +39,39 @@ class Plan(NamedTuple):
     def spec(self) -> Spec:
         """What the case is made from."""
         r, sizes, id = RECURRENCES[self.recurrence], {**SIZES, **self.sizes}, f"linear/{self.recurrence}/{self.name}"
-        own = {**r.options, **self.options}
-        if "scale" in own and own["scale"] is None:
-            own["scale"] = sizes["K"] ** -0.5
-        config = {"recurrence": r.name, **own, "initial_state": self.initial, "resets": bool(self.marks)}
+        config = config_of(r, sizes, **self.options) | {"initial_state": self.initial, "resets": bool(self.marks)}
+        arrays = arrays_of(r, sizes, self.ranges, self.initial, self.marks)
+        arrays.pop(self.without, None)
         zeros = _STILL.get(r.name, ()) if sizes["T"] == 1 and not self.initial else ()
-        return Spec(id, "linear", config, lambda rng: {}, (), self.why, zeros, arrays=self.arrays(r, sizes))
+        return Spec(id, "linear", config, lambda rng: {}, (), self.why, zeros, arrays=arrays)
 
-    def arrays(self, r: Recurrence, sizes: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-        """Shape and range of every array, do and ds_T among them, as `drawing` takes them."""
-        first = {f"{name}0": own for name, own in r.states.items() if self.initial}
-        last = {f"d{name}_T": Input(own.axes) for name, own in r.states.items()}
-        found: dict[str, Any] = {}
-        for name, (axes, low, high) in {**r.inputs, **first, "do": Input(r.output), **last}.items():
-            if name != self.without:
-                shape = [sizes[letter] for letter in axes] + [2] * (name in r.complex)
-                found[name] = ranged(shape, *self.ranges.get(name, (low, high)))
-        if self.marks:
-            marks = [list(mark) for mark in self.marks]
-            found["resets"] = ranged([sizes["T"], sizes["B"]], 0.0, 1.0, marks=marks)
-        return found
+
+def config_of(r: Recurrence, sizes: Mapping[str, int], **options: Any) -> dict[str, Any]:
+    """A recurrence's config, with the usual value of every option that is not given."""
+    own = {**r.options, **options}
+    if "scale" in own and own["scale"] is None:
+        own["scale"] = sizes["K"] ** -0.5
+    return {"recurrence": r.name, **own}
+
+
+def arrays_of(
+    r: Recurrence,
+    sizes: Mapping[str, int],
+    ranges: Mapping[str, tuple[float, float]],
+    initial: bool = True,
+    marks: Collection[tuple[int, int]] = (),
+) -> dict[str, dict[str, Any]]:
+    """Shape and range of every array, do and ds_T among them, as `drawing` takes them; ranges: in place of its own."""
+    first = {f"{name}0": own for name, own in r.states.items() if initial}
+    last = {f"d{name}_T": Input(own.axes) for name, own in r.states.items()}
+    found: dict[str, Any] = {}
+    for name, (axes, low, high) in {**r.inputs, **first, "do": Input(r.output), **last}.items():
+        low, high = ranges.get(name, (low, high))
+        shape = [sizes[letter] for letter in axes] + [2] * (name in r.complex)
+        found[name] = ranged(shape, low, high)
+    if marks:
+        found["resets"] = ranged([sizes["T"], sizes["B"]], 0.0, 1.0, marks=[list(mark) for mark in marks])
+    return found
 
 
 def _common(r: Recurrence) -> list[Plan]:
