@@ -25,6 +25,9 @@ BACK = (1, 10, 50, 100)
 def jacobians(cell: Cell) -> list[Matrix]:
     """J_1 .. J_T of a run's first weights."""
     config, task = begun(**cell.options | {"seed": cell.seed, "dtype": "float64"})
+    if config["layers"] != 1 or config["embedding"] is not None:
+        has = f"{config['layers']} layers, embedding {config['embedding']}"
+        raise ValueError(f"{cell.name} has {has}; allowed: 1, none")
     trainer = make_trainer(config, task)
     (layer,) = trainer.network.layers
     weights = {name: double(value) for name, value in trainer.network.layer_weights(0, *trainer.evaluated()).items()}

@@ -50,5 +50,9 @@ def test_a_closed_gate_keeps_all(tmp_path):
         r"closed; all: \|eigenvalues\| 1\.00, at most 1\.00; products 1, 1, 1\n",
         stdout,
     )
+    (tmp_path / "grid.toml").write_text(GRID.replace("hidden = 6", "hidden = 6\nlayers = 2"))
+    assert "open; all; seed 0 has 2 layers, embedding None; allowed: 1, none" in refusal(
+        spectra.main, tmp_path / "grid.toml"
+    )
     (tmp_path / "grid.toml").write_text(GRID.replace('"copying"', '"none"'))
     assert "none" in refusal(spectra.main, tmp_path / "grid.toml")
