@@ -67,6 +67,8 @@ def write(path: Path | str, data: bytes, old: Path | str | None = None, folder: 
     OSError, naming path, if that fails.
     """
     path = _path(path)
+    if not path.name:  # "." and "/"
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder, not a file")
     temporary = path.with_name(f"{path.name}.part")
     try:
         remove(temporary, folder)  # half of an older one; or a link, which is not to be written through

@@ -110,6 +110,9 @@ def test_no_folder_to_write_in(tmp_path):
     """The error names the file, and is of the system's kind."""
     with pytest.raises(FileNotFoundError, match=f"^{tmp_path}/none/a cannot be written: No such file or directory$"):
         files.write(tmp_path / "none" / "a", b"")
+    for folder in (".", ""):
+        with pytest.raises(IsADirectoryError, match=r"^\. cannot be written: it is a folder, not a file$"):
+            files.write(folder, b"")
 
 
 def test_what_was_there_stays_under_another_name(tmp_path, monkeypatch):
