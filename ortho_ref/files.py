@@ -67,8 +67,12 @@ def write(path: Path | str, data: bytes, old: Path | str | None = None, folder: 
     OSError, naming path, if that fails.
     """
     path = _path(path)
+    if not path.name:  # "." and "/"
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder, not a file")
     temporary = path.with_name(f"{path.name}.part")
     try:
+        if folder is None and path.exists() and not path.is_dir():
+            _check_file(os.stat(path).st_mode)  # /dev/null is not to be replaced, nor /dev/stdout
         remove(temporary, folder)  # half of an older one; or a link, which is not to be written through
         with open(opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder), "wb") as stream:
             stream.write(data)
@@ -157,12 +161,19 @@ def opened(path: Path | str, flags: int, folder: int | None = None) -> int:
     elif not FOLDERS_OPEN and Path(path).is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
     found = os.open(_name(path, folder), flags, 0o666, dir_fd=folder)
-    mode = os.fstat(found).st_mode
-    if not stat.S_ISREG(mode):
+    try:
+        _check_file(os.fstat(found).st_mode)
+    except OSError:
         os.close(found)
+        raise
+    return found
+
+
+def _check_file(mode: int) -> None:
+    """OSError for what is no regular file."""
+    if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
         raise OSError(errno.EINVAL, f"it is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a file")
-    return found
 
 
 def open_folder(path: Path) -> int | None:

@@ -79,6 +79,18 @@ def _loaded(folder: Path, which: str | None, model: str | None) -> tuple[Loaded,
         return load(run, which), read_run(run)
 
 
+def _give(figures: Record, said: Table | None, text: str, as_json: bool) -> None:
+    """Print the figures: as JSON, with the sample in it, or with the table and the sample below."""
+    if as_json:
+        give(json.dumps(figures | ({"sample": text} if text else {})))
+        return
+    give("; ".join(f"{name} {value:.6g}" for name, value in figures.items()))
+    if said is not None:
+        give(said)
+    if text:
+        give(shown_lines(text, None))
+
+
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     which: Annotated[str | None, typer.Option(help="Checkpoint: best, last or previous; best unless given.")] = None,
@@ -127,7 +139,7 @@ def main(
             fail(f"{folder}: the loss is {figures['evaluation_loss']}: its weights are too large to compute with", 1)
         said = _predictions(table, loaded, task)
         text = ""
-        if isinstance(task, Text):
+        if isinstance(task, Text) and not (as_json and characters is None and prompt is None):
             text = sample(loaded, task, begin, length, temperature, seed)
     except DamagedRun as error:
         whole = ", ".join(f"--which {name}" for name in error.choices)
@@ -136,11 +148,7 @@ def main(
         fail(error)
     on = f" on {eval_part}" if eval_part else ""
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}{on}; baseline loss {task.baseline:.4g}")
-    give(json.dumps(figures) if as_json else "; ".join(f"{name} {value:.6g}" for name, value in figures.items()))
-    if said is not None and not as_json:
-        give(said)
-    if text:
-        give(shown_lines(text, None))
+    _give(figures, said, text, as_json)
 
 
 if __name__ == "__main__":

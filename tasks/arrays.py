@@ -140,7 +140,7 @@ class FileArrays(Arrays):
 
 def _share(found: Sequences, share: float) -> np.ndarray:
     """Which sequences are held out."""
-    if (N := len(found.arrays["x"])) < 2:
+    if (N := len(np.atleast_1d(found.arrays["x"]))) < 2:
         what = f"{'sequence' if found.drawn else 'window'}{'' if N == 1 else 's'}"
         raise ValueError(f"{found.data} has {N} {what}; expected 2 at least, one to hold out")
     order = np.random.default_rng(_SEED).permutation(N) if found.drawn else np.arange(N)
@@ -218,10 +218,9 @@ def _of_table(data: Path, columns: Columns, options: dict[str, Any], like: Seque
     if like is not None:
         columns = _as_of(like, data, columns)
     sequence, target = (options[name] for name in ("sequence", "target"))
-    for name in ("sequence", "target"):
-        if options[name] is not None and options[name] not in columns:
-            near = nearest(options[name], columns)
-            raise ValueError(f"{name} is {options[name]!r}{near}; {data} has the columns {', '.join(columns)}")
+    for argument in ("sequence", "target"):
+        if options[argument] is not None:
+            _check_column(data, argument, options[argument], columns)
     inputs = [name for name in columns if name not in (sequence, target)]
     if not inputs:
         raise ValueError(f"{data} has the columns {', '.join(columns)}; none is left for x")
@@ -245,6 +244,14 @@ def _of_table(data: Path, columns: Columns, options: dict[str, Any], like: Seque
     return Sequences(data, arrays, sequence is not None, labels, names, tuple(columns), ids)
 
 
+def _check_column(data: Path, argument: str, name: str, columns: Columns) -> None:
+    """ValueError where there is no such column, or nothing stands in a row of it."""
+    if name not in columns:
+        raise ValueError(f"{argument} is {name!r}{nearest(name, columns)}; {data} has the columns {', '.join(columns)}")
+    if "" in (texts := _texts(columns[name])):
+        raise ValueError(f"{data}, row {texts.index('') + 1}, column {name!r}: it is empty; expected a value")
+
+
 def _as_of(like: Sequences, data: Path, columns: Columns) -> Columns:
     """The columns of what is held out, in the order of what is trained on; ValueError unless they have its names."""
     if missing := [name for name in like.columns if name not in columns]:
@@ -266,10 +273,12 @@ def _columns_of_csv(argument: str, data: Path) -> Columns:
         raise ValueError(f"{data} is empty")
     first = text.partition("\n")[0]
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count)))
+        lines, by = io.StringIO(text, newline=""), max(",;\t", key=first.count)
+        found = csv.reader(lines, delimiter=by, skipinitialspace=True, strict=True)
+        rows = [[cell.strip() for cell in row] for row in found]
     except csv.Error as error:
         raise ValueError(f"{data} is no table: {error}") from None
-    header = [name.strip() for name in rows[0]]
+    header = rows[0]
     if len(set(header)) < len(header) or "" in header or all(map(_is_number, header)):
         raise ValueError(f"{data} begins with {first.strip()!r}; expected a header, a name of its own for each column")
     rows = [row for row in rows[1:] if row]
@@ -299,7 +308,7 @@ def _column(data: Path, name: str, column: Any) -> Column:
     """A column of pyarrow's: numbers, or texts."""
     from pyarrow import types
 
-    if types.is_nested(column.type):
+    if types.is_nested(column.type) or any(is_(column.type) for is_ in (types.is_binary, types.is_large_binary)):
         raise ValueError(f"{data}: column {name!r} is of {column.type}; allowed: numbers, texts")
     if column.null_count:
         i = column.is_null().to_pylist().index(True)
@@ -314,7 +323,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # which Python reads as its own sources': 1_2 is 12
 
 
 def _texts(column: Column) -> list[str]:
@@ -323,12 +332,9 @@ def _texts(column: Column) -> list[str]:
 
 def _numbers(data: Path, name: str, column: Column) -> np.ndarray:
     """A column as numbers; ValueError names the first that is none, or not finite."""
-    try:
-        found = np.array(column).astype(np.float64)
-        wrong = np.flatnonzero(~np.isfinite(found))
-    except ValueError:
-        wrong = np.array([i for i, text in enumerate(column) if not _is_number(text)])
-    if len(wrong):
+    texts = isinstance(column, list)
+    found = np.array([float(own) if _is_number(own) else np.nan for own in column] if texts else column, np.float64)
+    if len(wrong := np.flatnonzero(~np.isfinite(found))):
         i = int(wrong[0])
         raise ValueError(f"{data}, row {i + 1}, column {name!r}: {str(column[i])!r} is no finite number")
     return found

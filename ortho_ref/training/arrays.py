@@ -318,14 +318,15 @@ class Arrays(Examples):
         return min(lows), max(highs)
 
     def _moments(self, part: Part, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the variance of the numbers that count, (width,), in float64."""
+        """The mean and the variance of the numbers that count, (width,), in float64; of a constant itself and 0."""
+        first = _counted(*self._read(part, name, part.rows[:1]))[0].astype(np.float64)
         count, mean, squares = 0, np.zeros(1), np.zeros(1)
-        for own in (_counted(*read) for read in self._read_all(part, name)):
+        for own in (_counted(*read) - first for read in self._read_all(part, name)):
             away, before = own.mean(axis=0, dtype=np.float64) - mean, count
             count += len(own)
             mean = mean + away * len(own) / count
             squares = squares + own.var(axis=0, dtype=np.float64) * len(own) + away**2 * before * len(own) / count
-        return mean, squares / count
+        return mean + first, squares / count
 
     def _scaled(self, name: str, values: np.ndarray, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """What was read, standardised in float32 where that is asked for, and 0 where nothing counts; and its steps."""

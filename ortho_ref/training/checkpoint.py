@@ -11,6 +11,7 @@ refused.
 
 import hashlib
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ METADATA = ("format", "tree", "sha256")
 _REAL = "float16, float32, float64"
 #: No integer of a tree is longer: the states of generators have 39.
 _DIGITS = 40
+#: What is in a Python string and in no UTF-8, as in the name of a file that is none.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Array(formats.Form):
@@ -134,6 +137,13 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
     if isinstance(value, list | tuple):
         items = [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
         return {"$tuple": items} if isinstance(value, tuple) else items
+    return _plain(value, path)
+
+
+def _plain(value: Any, path: str) -> Any:
+    """What is JSON already."""
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise ValueError(f"{path} is {short(value)}; allowed: texts that UTF-8 can hold")
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, float) and not math.isfinite(value):

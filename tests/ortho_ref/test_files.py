@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,9 @@ def test_no_folder_to_write_in(tmp_path):
     """The error names the file, and is of the system's kind."""
     with pytest.raises(FileNotFoundError, match=f"^{tmp_path}/none/a cannot be written: No such file or directory$"):
         files.write(tmp_path / "none" / "a", b"")
+    for folder in (".", ""):
+        with pytest.raises(IsADirectoryError, match=r"^\. cannot be written: it is a folder, not a file$"):
+            files.write(folder, b"")
 
 
 def test_what_was_there_stays_under_another_name(tmp_path, monkeypatch):
@@ -149,6 +153,29 @@ def test_the_file_that_cannot_be_written_is_named(tmp_path):
         files.write(path, b"two", old)
     assert path.read_bytes() == b"one"
     assert sorted(tmp_path.iterdir()) == [path, old]
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_only_files_are_replaced(tmp_path, kind, linked):
+    """/dev/null stays a device, and /dev/stdout a link to one: root could put a file in their places."""
+    path = tmp_path / "a"
+    own = tmp_path / "b" if linked else path
+    if kind == "device" and not linked:
+        try:
+            os.mknod(own, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        except PermissionError:
+            pytest.skip("root alone makes a device")
+    elif kind == "device":
+        own = Path(os.devnull)
+    else:
+        os.mkfifo(own)
+    if linked:
+        path.symlink_to(own)
+    before = path.lstat()
+    with pytest.raises(OSError, match=f"^{path} cannot be written: it is a {kind}, not a file$"):
+        files.write(path, b"one")
+    assert os.path.samestat(path.lstat(), before)
 
 
 # What is read

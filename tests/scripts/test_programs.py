@@ -181,7 +181,7 @@ def test_evaluate_gives_what_training_gave(runs, name):
             evaluate.main, runs[name], "--json", *data_of(runs[name]), *(["--which", which] if which else [])
         )
         assert code == 0, stderr
-        assert json.loads(stdout.splitlines()[0]) == evaluated(line)
+        assert json.loads(stdout) == evaluated(line)
         config = read_config(runs[name])
         assert stderr.startswith(f"{config['model']}, n = 6, {config['task']}; baseline loss ")
 

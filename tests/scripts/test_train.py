@@ -201,9 +201,9 @@ def test_a_language_model_goes_on(tmp_path, text):
         evaluate.main, tmp_path / "run", "--data", text, "--sample", "5", "--which", "last", "--json"
     )
     assert code == 0
-    assert (
-        json.loads(printed.splitlines()[0])["evaluation_loss"] == read_metrics(tmp_path / "run")[-1]["evaluation_loss"]
-    )
+    found = json.loads(printed)
+    assert found["evaluation_loss"] == read_metrics(tmp_path / "run")[-1]["evaluation_loss"]
+    assert len(found["sample"]) == 6
 
 
 # hidden sizes; -1 in D where the paper says; sections 4.1 to 4.4 of the NC-GRU paper

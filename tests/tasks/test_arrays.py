@@ -67,6 +67,18 @@ def test_a_target_for_each_step(tmp_path):
         np.testing.assert_array_equal(x[1:], y[:-1])
 
 
+def test_blanks_around_what_a_cell_holds(tmp_path):
+    """They are none of it, outside quotes or within."""
+    bare = FileArrays(written(tmp_path), **BY)
+    for by, end in ((", ", "\n"), (" ;  ", " \r\n")):
+        task = FileArrays(written(tmp_path, header=by.join(("who", "kind", "a b", "c")), by=by, end=end), **BY)
+        assert (task.data, task.labels, task.ids) == (bare.data, bare.labels, bare.ids)
+    quoted = [(f'"{who}"', f' "k, {kind} "', *others) for who, kind, *others in ROWS]
+    assert FileArrays(written(tmp_path, quoted), **BY).labels == ["k, 0", "k, 1", "k, 2"]
+    parts = [(who, f"{kind}_1", *others) for who, kind, *others in ROWS]  # which are no numbers
+    assert FileArrays(written(tmp_path, parts), **BY).labels == ["0_1", "1_1", "2_1"]
+
+
 def test_one_series(tmp_path):
     """Cut into windows, the last of them held out; with semicolons and \\r\\n as with commas."""
     series = [(i, i % 2) for i in range(105)]
@@ -152,6 +164,11 @@ def test_other_data_held_out_are_other_data(tmp_path):
         ({"rows": [*OTHERS, ("t3", 0, 1, 2)]}, BY, "b.csv: the target changes within who 't3'; in "),
         ({"rows": [], "header": ""}, BY, "b.csv is empty"),
         ({"rows": []}, BY, "b.csv has 0 rows; expected more"),
+        (
+            {"rows": [*OTHERS, ("t4", "", 1, 2)]},
+            BY,
+            f"b.csv, row {len(OTHERS) + 1}, column 'kind': it is empty; expected",
+        ),
         ({"rows": [*OTHERS[:1], ("t1", 1, "", 2)]}, BY, "b.csv, row 2, column 'a b': '' is no finite number"),
         ({}, BY | {"share": 0.5}, "share is 0.5, but held_out is "),
         ({"name": "b.npz"}, BY, "b.npz; allowed: .csv"),
@@ -182,6 +199,10 @@ def test_a_series_too_short_to_hold_out(tmp_path):
         ({"rows": ROWS[:1]}, BY, "has 1 row; expected more"),
         ({"rows": [*ROWS[:5], ("s1", 1, "nan", 2)]}, BY, "row 6, column 'a b': 'nan' is no finite number"),
         ({"rows": [*ROWS[:5], ("s1", 1, "warm", 2)]}, BY, "row 6, column 'a b': 'warm' is no finite number"),
+        ({"rows": [*ROWS[:5], ("s1", 1, "1_0", 2)]}, BY, "row 6, column 'a b': '1_0' is no finite number"),
+        ({"rows": [*ROWS[:5], ("s1", " ", 1, 2)]}, BY, "row 6, column 'kind': it is empty; expected a value"),
+        ({"rows": [*ROWS[:5], ("", 1, 1, 2)]}, BY, "row 6, column 'who': it is empty; expected a value"),
+        ({"rows": [*ROWS[:5], ("s1", 1, 1, '"2'), *ROWS[6:]]}, BY, "is no table: unexpected end of data"),
         ({"rows": [*ROWS[:5], ("s1", 1, 2)]}, BY, "row 6, has 3 columns; the header has 4"),
         ({"encoding": "utf-16"}, BY, "is UTF-16; save it as UTF-8"),
         ({"header": "who,kind,é,c", "encoding": "latin-1"}, BY, "is not UTF-8 text"),
@@ -227,6 +248,7 @@ def test_arrays_that_do_not_fit(tmp_path):
     """As of arrays in memory, before anything is scaled."""
     for arrays, message in (
         ({"x": X, "y": LABELS[:5]}, "y has 5 sequences; x has 6"),
+        ({"x": np.ones(()), "y": LABELS}, "a.npz has 1 sequence; expected 2 at least, one to hold out"),
         ({"x": np.where(X.sum() == X, X, np.nan), "y": LABELS}, "x has an entry that is not finite, x[0, 0, 0]"),
     ):
         np.savez(tmp_path / "a.npz", **arrays)
@@ -425,6 +447,7 @@ def test_parquet(tmp_path):
     [
         ({"a": [[1.0], [2.0]], "y": [1, 2]}, "column 'a' is of list<"),
         ({"a": [{"b": 1}, {"b": 2}], "y": [1, 2]}, "column 'a' is of struct<"),
+        ({"a": [1.0, 2.0], "y": [b"a", b"b"]}, "column 'y' is of binary; allowed: numbers, texts"),
         ({"a": [1.0, None], "y": [1, 2]}, "row 2, column 'a': it is null; expected a value"),
         ({"a": [1.0, 2.0], "y": [None, "b"]}, "row 1, column 'y': it is null; expected a value"),
         ({"a": [1.0, float("nan")], "y": [1, 2]}, "row 2, column 'a': 'nan' is no finite number"),

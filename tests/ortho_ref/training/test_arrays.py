@@ -146,8 +146,11 @@ def test_scaled():
         task.in_units(held_out.y)[held_out.mask], y[14:].swapaxes(0, 1)[held_out.mask], rtol=1e-5
     )
     assert task.baseline == pytest.approx(float((held_out.y[held_out.mask] ** 2).mean()), rel=1e-5)
-    constant = Arrays(np.full((20, 6, 3), 2.0), LABELS, held_out=6, scale=True)
-    assert not constant.batch(np.arange(14)).x.any()
+    for value in (2.0, 0.1, 1 / 3, 9.81, 1e6 + 0.1):  # of which a mean is rounded
+        other = {"x": np.full((6, 6, 3), value - 0.01), "y": LABELS[:6]}
+        constant = Arrays(np.full((20, 6, 3), value), LABELS, held_out=other, scale=True)
+        assert not constant.batch(np.arange(14)).x.any()
+        np.testing.assert_allclose(constant.batch(np.arange(6), held_out=True).x, -0.01, rtol=1e-6)
 
 
 def test_memory_mapped_arrays(tmp_path):

@@ -185,6 +185,7 @@ def test_device_arrays(device):
         ({"a": {1: 2}}, r"a has keys \[1\]; allowed: strings without /, none with \$ first"),
         ({"a": [math.inf]}, "a/0 is inf; allowed: finite numbers"),
         ({"a": {"b": math.nan}}, "a/b is nan; allowed: finite numbers"),
+        ({"a": ["\udce9"]}, r"a/0 is '\\udce9'; allowed: texts that UTF-8 can hold"),
         ({"a": 10**40}, "a is an integer of more than 40 digits"),
         ({1: 2}, r"the tree has keys \[1\]; allowed: "),
         ({"a": {"$tuple": 1}}, r"a has keys \['\$tuple'\]; allowed: "),
