@@ -13,7 +13,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
 from ortho_ref.printing import brief
-from ortho_ref.recurrent import NamedBuffers
+from ortho_ref.recurrent import NamedBuffers, Recurrent
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.forms import MOST
 from ortho_ref.training.optimizers import as_real
@@ -121,8 +121,9 @@ class TrainingRun(Trainer):
         TypeError
             If config holds what JSON cannot.
         ValueError
-            If the run there is another one than this, or if this one has run and resume is False; `DamagedFile`,
-            naming the file and what is whole, if something there is not what was written.
+            If the run there is another one than this, if config's network is not the trainer's, or if this one has
+            run and resume is False; `DamagedFile`, naming the file and what is whole, if something there is not what
+            was written.
         FloatingPointError
             Naming the iteration and the parameter, when a loss, gradient or parameter is not finite; the last
             checkpoint stays as it was.
@@ -140,6 +141,7 @@ class TrainingRun(Trainer):
         config = _as_json(config or {})
         if (data := getattr(self.task, "data", None)) is not None:
             config = {"data": data._asdict()} | config
+        _check_network(self.network, config)
         with _held(out, "a" if resume else "w") as folder:
             if resume:
                 _check_config(folder, config)
@@ -401,6 +403,24 @@ def _as_json(config: Record) -> Record:
             what = "the arguments of models.network" if key == "network" else "numbers, words, lists and dicts of them"
             raise type(error)(f"config[{key!r}] is {kind_of(value)}, and {error}; allowed: {what}") from None
     return found
+
+
+def _check_network(network: Network, config: Record) -> None:
+    """ValueError where `load` would build another network than the trainer's: the weights may fit it all the same."""
+    if "network" in config:
+        told = models.network(**config["network"])
+        parts: list[tuple[Any, Any]] = [*zip(told.layers, network.layers, strict=False), (told, network)]
+        for one, other in parts:
+            if _gives(one) != _gives(other):
+                raise ValueError(f"config['network'] makes {one}; the trainer has {other}")
+
+
+def _gives(part: Network | Recurrent) -> list[Any]:
+    """What decides what a network or a layer gives: all of it but first values and engines."""
+    if isinstance(part, Recurrent):
+        return [type(part.cell), vars(part.cell), part.parametrizations, part.trained_h0, part.sizes]
+    others = (getattr(part, own.name) for own in fields(part) if own.name != "layers")
+    return [type(part), [_gives(layer) for layer in part.layers], *others]
 
 
 @contextlib.contextmanager

@@ -284,7 +284,7 @@ def test_what_counts_updates_begins_at_0(finished, tmp_path):
 
 def test_a_pattern_that_is_a_parameters_name(tmp_path):
     """Is no name of the optimizer's state: the run goes on, and an unknown parameter in it is refused as ever."""
-    network = models.network(**network_for(Parenthesis(5)))
+    network = models.network(**config()["network"])
 
     def own():
         optimizer = ByName({"readout.b": Adam(1e-1), "readout.W": SGD(1e-2), "*": Adam(1e-2)})
@@ -298,6 +298,19 @@ def test_a_pattern_that_is_a_parameters_name(tmp_path):
     own().run(out, config(), resume=True)
     own().run(tmp_path / "other", config())
     assert lines(out) == lines(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": "scornn"}, {"orthogonal": "rc"}, {"order": 1}, {"hidden_sizes": [6, 6]}, {"dropout": 0.5}]
+)
+def test_a_config_of_another_network(tmp_path, changes):
+    """Is refused before a run begins: `load` would build that one, and the weights may fit it."""
+    own = trainer()
+    other = config()["network"] | changes
+    with pytest.raises(ValueError, match=r"^config\['network'\] makes .*; the trainer has "):
+        own.run(tmp_path / "run", {"network": other})
+    assert not (tmp_path / "run").exists()
+    own.run(tmp_path / "run", {"network": config()["network"] | {"reset_bias": 0.5}})
 
 
 def test_settings_in_numpys_numbers(tmp_path):
