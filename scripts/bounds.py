@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from gradients import bounds
 from gradients.bptt import Bound, Matrix, Weights, double
-from ortho_ref import scan
+from ortho_ref import models, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.boundary import is_tokens
 from ortho_ref.cells import Cell
@@ -50,7 +50,10 @@ def measure(folder: Path, places: Record, steps: int, device: str = "cpu") -> li
     The states are computed by `device`, the Jacobians and their norms by NumPy, in float64.
     """
     with RunFolder(folder) as run:
-        (network, params, buffers), config = load(run), read_run(run)
+        config = read_run(run)
+        if models.is_of_file(config["model"]):
+            raise ValueError(f"{folder} has a cell of a file; the bounds are theorems about the built-in cells")
+        network, params, buffers = load(run)
     task = task_of(folder, config, places)
     if isinstance(network, Reader):
         raise ValueError(f"{folder} has a reader, of two texts; allowed: a network that reads one sequence")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ortho_ref import models
-from scripts import check_gradients, evaluate, experiment, plot, train
+from scripts import bounds, check_gradients, evaluate, experiment, plot, train
 from tests.scripts.runs import ROOT, call, refusal
 
 MINE = (ROOT / "docs" / "examples" / "my_cell.py").read_text()
@@ -31,7 +31,7 @@ def mine(tmp_path, monkeypatch):
     return write
 
 
-def test_it_trains_in_every_program(mine, tmp_path, monkeypatch):
+def test_it_trains_in_the_programs(mine, tmp_path, monkeypatch):
     """Trained with its options and an orthogonal U, gone on with, evaluated, drawn."""
     out, place = tmp_path / "run", mine()
     options = ["--model-option", "leak=0.9", "--parametrize", "U=householder:2"]
@@ -46,6 +46,7 @@ def test_it_trains_in_every_program(mine, tmp_path, monkeypatch):
     assert call(train.main, *again, "--model", place)[0] == 0
     assert call(evaluate.main, out, "--model", place)[0] == 0
     assert [(own.line, own.column) for own in plot.drawn([out])] == [("mine.py:MyCell, n = 5", "parenthesis, T = 100")]
+    assert "has a cell of a file; the bounds are theorems about the built-in cells" in refusal(bounds.main, out)
     config = json.loads((out / "config.json").read_text())
     assert config["network"]["name"].startswith("mine.py:MyCell#")
 
