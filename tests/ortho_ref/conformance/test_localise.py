@@ -57,6 +57,18 @@ def test_an_everyday_bug_is_localised(unnamed, bug):
     assert look in text
 
 
+def test_phi_is_not_blamed_for_places_and_rounding(unnamed):
+    """States a step late, and in float32, are as wrong with all off but phi."""
+
+    def late(case):
+        h = forward(case)["h"]
+        return {"h": np.concatenate([h[:1], h[:-1]]), "d_h0": case.inputs["dh_T"]}
+
+    for run in (late, lambda case: {"h": forward(case)["h"].astype(np.float32)}):
+        assert "asked again, it is as wrong with one step" in told(run)
+        assert "phi" not in told(run)
+
+
 def test_no_more_questions_than_allowed(unnamed):
     """For all cases of one cell together, whatever comes of it; what is right is not asked."""
     asked = []
