@@ -287,6 +287,11 @@ def _loaded(module: Any, arrays: Mapping[str, np.ndarray], torch: Any, dtype: An
     """The parameters of a module, which has these arrays for them now; ValueError where they do not fit."""
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"a function of two arguments, which should make a module, returned {type(module).__name__}")
+    if pairs := [name for name, parameter in module.named_parameters() if parameter.is_complex()]:
+        raise ValueError(
+            f"{type(module).__name__} has complex {', '.join(pairs)}; allowed: real parameters, of a complex weight "
+            "with a last axis of 2 (torch.view_as_complex)"
+        )
     module.to(dtype=dtype, device=device)
     own = dict(module.named_parameters())
     every = {name: b for name, b in module.named_buffers() if name in arrays} | own

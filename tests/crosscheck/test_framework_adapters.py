@@ -223,6 +223,14 @@ class TestTorch:
     def test_wiring_that_does_not_fit(self):
         """Said before the first case, with the name, the shape, what there is."""
         mine, nn = self.module(), self.torch.nn
+
+        def made_complex(m, n):
+            module = mine(m, n)
+            module.bias = nn.Parameter(module.bias.to(self.torch.complex64))
+            return module
+
+        with pytest.raises(ValueError, match="Mine has complex bias; allowed: real parameters"):
+            adapters.from_torch(made_complex, cell="gru", weights=self.WEIGHTS)
         for weights, message in (
             ({**self.WEIGHTS, "weight_hh": ["U_r", "U_u"]}, "weights leaves out U_c; gru_reset_before has W_r, "),
             ({**self.WEIGHTS, "bias_hh": "0"}, "weights names 'bias_hh', which Mine does not have; it has 'weight_ih'"),
