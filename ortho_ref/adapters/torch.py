@@ -173,9 +173,11 @@ def _bound_to_modules(
             _loaded(make(*reversed(TRIAL)), arrays, torch, torch.float64, "cpu")
             error.args = (f"{error}; made of (hidden_size, input_size) it fits: give lambda m, n: ...(n, m)",)
         raise
+    made: dict[Any, Any] = {}  # one for all cases of a size: what it keeps from one run to the next shows
 
     def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
-        module = make(*seq.sizes)
+        key = *seq.sizes, seq.dtype
+        module = made[key] if key in made else made.setdefault(key, make(*seq.sizes))
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
         called = module if call is None else partial(call, module)
         return Bound(called if state else lambda x, _: called(x), own)
