@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ortho_ref import models
 from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way, wants_gradients
-from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
+from ortho_ref.adapters.weight_map import TRIAL, Layout, Spec, WeightMap
 from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
 from ortho_ref.conformance.cases.layered import Direction, directions
@@ -292,7 +293,10 @@ def one_cell(
         which = f"the name of the cell or model that this is ({', '.join(CELLS)}, ...)"
         raise TypeError(f"{function} needs cell=, {which}; for a module of yours weights= too")
     config = config_of(cell)
-    return config, WeightMap(weights, config, ways)
+    layout = WeightMap(weights, config, ways)
+    if cell in models.names() and layout.kept is not None:
+        layout.signed |= hasattr(models.build(cell, *TRIAL).parametrizations.get(layout.kept), "negative_ones")
+    return config, layout
 
 
 def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
@@ -317,6 +321,7 @@ def of_yours(
         given = seq.state if isinstance(seq, Sequence) else bool(seq.start)
         its = dict(seq.config), getattr(seq, "ways", ()), seq.bias, seq.kept
         same = its == (dict(config), ways, layout.bias, layout.kept)
+        same = same and (not layout.signed or f"{layout.kept}.D" in seq.weights)
         return layout if same and (given or not state) and seq.padding is None else None
 
     return supports

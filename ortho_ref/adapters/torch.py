@@ -173,9 +173,11 @@ def _bound_to_modules(
             _loaded(make(*reversed(TRIAL)), arrays, torch, torch.float64, "cpu")
             error.args = (f"{error}; made of (hidden_size, input_size) it fits: give lambda m, n: ...(n, m)",)
         raise
+    made: dict[Any, Any] = {}  # one for all cases of a size: what it keeps from one run to the next shows
 
     def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
-        module = make(*seq.sizes)
+        key = *seq.sizes, seq.dtype
+        module = made[key] if key in made else made.setdefault(key, make(*seq.sizes))
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
         called = module if call is None else partial(call, module)
         return Bound(called if state else lambda x, _: called(x), own)
@@ -287,6 +289,11 @@ def _loaded(module: Any, arrays: Mapping[str, np.ndarray], torch: Any, dtype: An
     """The parameters of a module, which has these arrays for them now; ValueError where they do not fit."""
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"a function of two arguments, which should make a module, returned {type(module).__name__}")
+    if pairs := [name for name, parameter in module.named_parameters() if parameter.is_complex()]:
+        raise ValueError(
+            f"{type(module).__name__} has complex {', '.join(pairs)}; allowed: real parameters, of a complex weight "
+            "with a last axis of 2 (torch.view_as_complex)"
+        )
     module.to(dtype=dtype, device=device)
     own = dict(module.named_parameters())
     every = {name: b for name, b in module.named_buffers() if name in arrays} | own

@@ -72,6 +72,7 @@ class WeightMap:
         used = {piece.name for rows in self._rows.values() for row in rows for piece in row}
         biases = [name for name in self._shapes if is_bias(name.rpartition(".")[2])]
         self.bias = not biases or any(name in used for name in biases)
+        self.signed = f"{self.kept}.D" in used  # whether it is of a map with signs: not of exp(A)
         free = {f"{self.kept}.D", *(() if self.bias else biases)}
         if left_out := [name for name in self._shapes if name not in used | free]:
             has = ", ".join(self._shapes)

@@ -214,6 +214,20 @@ class TestTorch:
         with pytest.raises(ValueError, match=r"made of \(hidden_size, input_size\) it fits"):
             adapters.from_torch(lambda m, n: Mine(n, m), cell="lstm", weights=weights)
 
+    def test_a_module_that_keeps_state(self):
+        """From one call to the next, as none of nn's does."""
+
+        class Mine(self.module()):
+            kept = None
+
+            def forward(self, x, h):
+                states, self.kept = super().forward(x, h if self.kept is None else self.kept.detach())
+                return states
+
+        report = check(adapters.from_torch(Mine, cell="gru", weights=self.WEIGHTS), "cell/gru_reset_before/tanh*")
+        assert report.counts["failed"] == 12
+        assert "a second run on the same case gave other outputs" in report.results[0].message
+
     def test_what_is_no_adapter_yet(self):
         """A class or module of the framework: the function that makes an adapter of it."""
         for run in (self.torch.nn.GRU, self.torch.nn.GRU(3, 4)):
@@ -223,6 +237,14 @@ class TestTorch:
     def test_wiring_that_does_not_fit(self):
         """Said before the first case, with the name, the shape, what there is."""
         mine, nn = self.module(), self.torch.nn
+
+        def made_complex(m, n):
+            module = mine(m, n)
+            module.bias = nn.Parameter(module.bias.to(self.torch.complex64))
+            return module
+
+        with pytest.raises(ValueError, match="Mine has complex bias; allowed: real parameters"):
+            adapters.from_torch(made_complex, cell="gru", weights=self.WEIGHTS)
         for weights, message in (
             ({**self.WEIGHTS, "weight_hh": ["U_r", "U_u"]}, "weights leaves out U_c; gru_reset_before has W_r, "),
             ({**self.WEIGHTS, "bias_hh": "0"}, "weights names 'bias_hh', which Mine does not have; it has 'weight_ih'"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ortho_ref import adapters, converters
+from ortho_ref.adapters.sequence import of_yours, one_cell, sequence_of
 from ortho_ref.adapters.starting_point import FRAMEWORKS, cells, starting_point
 from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.cells.by_name import by_name
@@ -14,6 +15,7 @@ from ortho_ref.conformance import check, load_adapter
 from ortho_ref.conformance.__main__ import main
 from ortho_ref.conformance.linear.table import RECURRENCES
 from ortho_ref.installed import needed
+from tests.ortho_ref.conformance.adapters import BY_ID
 
 GRU = converters.config_of("gru")
 NAMES = [f"{kind}_{gate}" for gate in "ruc" for kind in "WUb"]
@@ -132,6 +134,16 @@ def test_tables_that_do_not_fit(table, message):
     """Which entry, what it has, what is allowed."""
     with pytest.raises((ValueError, TypeError), match=message):
         WeightMap(table, GRU)
+
+
+@pytest.mark.parametrize(
+    ("cell", "signs", "is_exp"), [("exprnn", {}, True), ("scornn", {}, False), ("exprnn", {"D": "U.D"}, False)]
+)
+def test_a_map_with_signs_is_not_exp(cell, signs, is_exp):
+    """scoRNN's cell is expRNN's too: the cases of exp(A) are not of its map."""
+    config, layout = one_cell(cell, {"W": "W", "b": "b", "A": "U.A"} | signs, "from_torch")
+    found = of_yours(config, layout)(sequence_of(BY_ID["layer/exprnn/parametrized"].case))
+    assert (found is layout) == is_exp
 
 
 def test_either():

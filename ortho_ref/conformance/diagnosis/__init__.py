@@ -185,12 +185,13 @@ def _left_over(failure: Failure, partly: Partly) -> str:
 
 def _unexplained(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     """What can be seen of each; and of the first that is asked again, where to look."""
-    texts = {f.id: right_and_wrong(f.vector, f.usable, f.dtype, rounding(f, asker)) for f in failures}
+    rounded = {f.id: rounding(f, asker) for f in failures}
+    texts = {f.id: right_and_wrong(f.vector, f.usable, f.dtype, rounded[f.id]) for f in failures}
     asked = [f for f in failures if not f.seen and not by_differences(f.vector, f.usable, f.dtype)]
     if len(asked) < len(failures):  # what one step alone does not show is seen in the others
         asked = [f for f in asked if not f.degenerate]
     whole = min(asked, key=lambda f: (f.degenerate, len(f.vector.expected) - len(f.usable)), default=None)
-    if whole is not None and (where := localised(whole, asker)):
+    if whole is not None and (where := localised(whole, asker, rounded[whole.id])):
         alike = texts[whole.id].split(";")[0]
         texts |= {f.id: f"{texts[f.id]}; {where}" for f in asked if texts[f.id].split(";")[0] == alike}
     return {id: Told(diagnosis=text) for id, text in texts.items()}

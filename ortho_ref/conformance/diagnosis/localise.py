@@ -68,15 +68,20 @@ def rounding(failure: Failure, asker: Asker) -> bool | None:
     wrong = {name: c for name, c in compare(vector, given, failure.dtype).items() if not c.passed}
     if failure.dtype != "float64" or not wrong or not seen.nearly_right(vector, wrong):
         return None
-    if precision.in_float32(given, vector, wrong) or asker.left <= CALLS - _FOR_ROUNDING:
+    if precision.in_float32(given, vector, wrong):
+        return True
+    if asker.left <= CALLS - _FOR_ROUNDING:
         return None
     beside = answered(vector, replace(vector.case, inputs=precision.beside(vector.case.inputs)))
     found = None if beside is None else asker(beside)
     return None if beside is None or found is None else precision.is_rounding(given, vector, found, beside, wrong)
 
 
-def localised(failure: Failure, asker: Asker) -> str:
-    """Which switches make a wrong case right, and so where to look, in one line; "" where there is nothing to say."""
+def localised(failure: Failure, asker: Asker, rounded: bool | None = None) -> str:
+    """Which switches make a wrong case right, and so where to look, in one line; "" where there is nothing to say.
+
+    rounded is what `rounding` says of it: rounding that is left with all off but phi may be anywhere.
+    """
     trial = _Trial(failure.vector, failure.given, asker, failure.dtype)
     if not trial.wrong:
         return ""
@@ -86,7 +91,7 @@ def localised(failure: Failure, asker: Asker) -> str:
         trial.sort(switch)
     if trial.right_with:
         trial.confirm()
-    else:
+    elif not (rounded or trial.misplaced):
         trial.ask_rest()
     return trial.told() if trial.heard else ""
 
@@ -110,6 +115,8 @@ class _Trial:
         self.heard = False
         #: What the first wrong answer looks like of which that can be said, where nothing could of the case itself.
         self.seen = ""
+        #: Whether these are right entries in wrong places, which is no matter of phi.
+        self.misplaced = False
         #: With which all is off but phi, where it is wrong all the same.
         self.left: Switch | None = None
         self._given, self._idle = given, dict[str, set[str]]()
@@ -170,7 +177,9 @@ class _Trial:
             return None
         if off and switch is not None and not self.seen:
             hints = [(n, seen.hint_of(n, changed, outputs, self._dtype)) for n in sorted(off & outputs.keys())]
-            self.seen = next((f"with {switch.name}, {n} is {h}" for n, h in hints if h and seen.is_whole(h)), "")
+            name, hint = next(((n, h) for n, h in hints if h and seen.is_whole(h)), ("", ""))
+            self.seen = f"with {switch.name}, {name} is {hint}" if hint else ""
+            self.misplaced = hint.startswith(("what is expected", "the transpose", "the right numbers"))
         return not off
 
     def _look(self, switch: Switch) -> str:

@@ -18,6 +18,7 @@ _OPEN, _ON = 40.0, 20.0
 ONE_STEP, _ONE_SEQUENCE = "one step (T = 1)", "one sequence (B = 1)"
 _CROSSES = "what goes from one sequence"
 _AT_HALF, _OPENED = "1/2", "open"
+_GROWS = "what grows with {}: a series cut short, a power"
 _GROUPS = tuple(f"every {letter} = 0" for letter in "UWb")
 _STATES = ("h0", "c0")
 
@@ -107,6 +108,8 @@ def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
         return []
     shorts = dict.fromkeys(_short(name) for switch in right if switch.name in _GROUPS for name in switch.own)
     switches = [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
+    if not right:
+        switches += _off("A = 0", "what is made of A", _every(case, "A"))
     gates = _gates(case)
     if any(switch.at for switch in right) and len(gates) > 1:
         switches += [one for gate in gates for one in _gate(case, (gate,))]
@@ -292,7 +295,19 @@ def _layer(case: Case) -> list[Switch]:
         Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
         Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", one_sequence, summed="the batch"),
     ]
-    return switches + _recurrent(case)
+    return switches + _recurrent(case) + _of_map(case)
+
+
+def _of_map(case: Case) -> list[Switch]:
+    """Of a layer with a skew A in place of a weight: no signs, and a small A."""
+    kept, every = case.config["parametrized"], _every(case, "A")
+    if not every:
+        return []
+    small = Switch("A / 1000", _GROWS.format("A"), _times(1e-3, *every))
+    if not kept.get("negative_ones"):
+        return [small]
+    idle, look = _IDLE["negative_ones"]
+    return [_options(f"negative_ones = {idle}", look, parametrized={**kept, "negative_ones": idle}), small]
 
 
 def _one_direction(case: Case) -> Case:
@@ -320,8 +335,7 @@ def _map(case: Case) -> list[Switch]:
     every = tuple(name for name in case.inputs if name.startswith("params."))
     names = ", ".join(map(_short, every))
     if "A_tilde" not in case.inputs:
-        grows = f"what grows with {names}: a series cut short, a power"
-        switches.append(Switch(f"{names} / 1000", grows, _times(1e-3, *every)))
+        switches.append(Switch(f"{names} / 1000", _GROWS.format(names), _times(1e-3, *every)))
         switches.append(Switch(f"{names} times 1000", f"a constant added beside {names}", _times(1e3, *every)))
     return switches
 

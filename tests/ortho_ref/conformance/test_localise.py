@@ -5,6 +5,7 @@ The bugs are those that a cell written in PyTorch has on an ordinary day.
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from ortho_ref.conformance import Apart, check, command_adapter
 from ortho_ref.conformance.__main__ import main
+from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.diagnosis import switches
 from ortho_ref.conformance.diagnosis.localise import CALLS, answered
@@ -55,6 +57,40 @@ def test_an_everyday_bug_is_localised(unnamed, bug):
     assert "asked again, the forward pass is right with " in text
     assert f"with {right_with}" in text
     assert look in text
+
+
+def test_phi_is_not_blamed_for_places_and_rounding(unnamed):
+    """States a step late, and in float32, are as wrong with all off but phi."""
+
+    def late(case):
+        h = forward(case)["h"]
+        return {"h": np.concatenate([h[:1], h[:-1]]), "d_h0": case.inputs["dh_T"]}
+
+    for run in (late, lambda case: {"h": forward(case)["h"].astype(np.float32)}):
+        assert "asked again, it is as wrong with one step" in told(run)
+        assert "phi" not in told(run)
+
+
+@pytest.mark.parametrize(
+    ("look", "change"),
+    [
+        ("negative_ones = 0, and wrong in the first step already: look at what multiplies D", lambda A: A),
+        ("A / 1000, and wrong in the first step already: look at what grows with A", lambda A: A * (1 + A**4)),
+        ("A = 0, and wrong in the first step already: look at what is made of A", lambda A: 2 * A),
+    ],
+)
+def test_a_layer_s_map(unnamed, look, change):
+    """Without D, by a series cut short, of another A."""
+
+    def run(case):
+        kept, A = case.config["parametrized"], "weights.layer0.U_c.A"
+        own = {**kept, "negative_ones": 0} if "negative" in look else kept
+        changed = replace(
+            case, config=case.config | {"parametrized": own}, inputs=case.inputs | {A: change(case.inputs[A])}
+        )
+        return reference.outputs(changed)
+
+    assert f"the forward pass is right with {look}" in told(run, "layer/nc_gru/parametrized")
 
 
 def test_no_more_questions_than_allowed(unnamed):
