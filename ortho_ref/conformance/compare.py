@@ -86,6 +86,18 @@ def scales(expected: Arrays) -> dict[str, float]:
     return {name: _scale(name, expected) for name in expected}
 
 
+def scales_of(vector: Vector) -> dict[str, float]:
+    """Those that a case's outputs are judged on.
+
+    Where departures are assumed, which may leave answers near noise, the larger of both answers' scales.
+    """
+    size = scales(vector.expected)
+    if not isinstance(vector, Departed):
+        return size
+    whole = scales(vector.whole.expected)
+    return {name: max(own, whole.get(name, own)) for name, own in size.items()}
+
+
 def _scale(name: str, expected: Arrays) -> float:
     """The scale of one output; the largest of all is looked for only where its own is 0."""
     return largest(expected[name]) or max(map(largest, expected.values())) or 1.0
@@ -101,10 +113,7 @@ def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: st
 
     dtype is that of the inputs; what is no array is infinitely far off.
     """
-    case, size, explained, found = vector.case, scales(vector.expected), rounding(vector.case, dtype), {}
-    if isinstance(vector, Departed):  # what is assumed may leave answers near noise
-        whole = scales(vector.whole.expected)
-        size = {name: max(own, whole.get(name, own)) for name, own in size.items()}
+    case, size, explained, found = vector.case, scales_of(vector), rounding(vector.case, dtype), {}
     for name in (name for name in vector.expected if name in given):
         with np.errstate(all="ignore"):
             one = _compared(vector, name, given[name], size[name], tolerance(case.kind, dtype))

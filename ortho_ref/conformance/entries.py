@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from ortho_ref.conformance.cases.case import Vector
-from ortho_ref.conformance.compare import Comparison, scales
+from ortho_ref.conformance.compare import Comparison, scales_of
 from ortho_ref.conformance.findings import Count
 from ortho_ref.conformance.running.outputs import NoArray
 
@@ -42,7 +42,7 @@ def wrong_entries(
     vector: Vector, given: Mapping[str, np.ndarray | NoArray], compared: Mapping[str, Comparison]
 ) -> dict[str, Wrong]:
     """Of every output that is wrong and of the right shape its wrong entries."""
-    size, found = scales(vector.expected), {}
+    size, found = scales_of(vector), {}
     for name, comparison in compared.items():
         array, expected = given[name], vector.expected[name]
         if comparison.passed or not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
