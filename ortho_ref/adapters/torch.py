@@ -177,7 +177,9 @@ def _bound_to_modules(
 
     def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
         key = *seq.sizes, seq.dtype
-        module = made[key] if key in made else made.setdefault(key, make(*seq.sizes))
+        if key not in made:
+            made[key] = make(*seq.sizes)
+        module = made[key]
         own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
         called = module if call is None else partial(call, module)
         return Bound(called if state else lambda x, _: called(x), own)

@@ -351,10 +351,15 @@ def network_of(folder: RunFolder) -> Network:
     path = folder.path / CONFIG
     if "network" not in folder.config:
         raise ValueError(f"{path} names no network; it needs the arguments of models.network under 'network'")
+    return _made(folder.config["network"], f"{path}: network")
+
+
+def _made(arguments: Record, of: str) -> Network:
+    """The network of these arguments.  ValueError, saying whose they are, where it cannot have them."""
     try:
-        return models.network(**folder.config["network"])
+        return models.network(**arguments)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: network: {error}") from error
+        raise ValueError(f"{of}: {error}") from error
 
 
 def summarize(records: list[Record], task: Task, parameters: int) -> Record:
@@ -408,7 +413,7 @@ def _as_json(config: Record) -> Record:
 def _check_network(network: Network, config: Record) -> None:
     """ValueError where `load` would build another network than the trainer's: the weights may fit it all the same."""
     if "network" in config:
-        told = models.network(**config["network"])
+        told = _made(config["network"], "config['network']")
         parts: list[tuple[Any, Any]] = [*zip(told.layers, network.layers, strict=False), (told, network)]
         for one, other in parts:
             if _gives(one) != _gives(other):

@@ -179,7 +179,7 @@ class _Trial:
             hints = [(n, seen.hint_of(n, changed, outputs, self._dtype)) for n in sorted(off & outputs.keys())]
             name, hint = next(((n, h) for n, h in hints if h and seen.is_whole(h)), ("", ""))
             self.seen = f"with {switch.name}, {name} is {hint}" if hint else ""
-            self.misplaced = hint.startswith(("what is expected", "the transpose", "the right numbers"))
+            self.misplaced = seen.is_misplaced(hint)
         return not off
 
     def _look(self, switch: Switch) -> str:

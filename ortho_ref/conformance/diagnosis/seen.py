@@ -168,6 +168,11 @@ def is_whole(hint: str) -> bool:
     return not hint.startswith(("off from", "right ")) and ", expected " not in hint
 
 
+def is_misplaced(hint: str) -> bool:
+    """Whether a hint says that these are the right entries in wrong places."""
+    return hint.startswith(("what is expected", "the transpose", "the right numbers"))
+
+
 def _of_other_steps(ours: np.ndarray, theirs: np.ndarray, begin: int, equal: Equal) -> str:
     """That these are what is expected of other steps."""
     a, b = ours[begin:], theirs[begin:]

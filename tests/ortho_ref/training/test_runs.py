@@ -309,6 +309,8 @@ def test_a_config_of_another_network(tmp_path, changes):
     other = config()["network"] | changes
     with pytest.raises(ValueError, match=r"^config\['network'\] makes .*; the trainer has "):
         own.run(tmp_path / "run", {"network": other})
+    with pytest.raises(ValueError, match=r"^config\['network'\]: model is 'none'; allowed: "):
+        own.run(tmp_path / "run", {"network": other | {"name": "none"}})
     assert not (tmp_path / "run").exists()
     own.run(tmp_path / "run", {"network": config()["network"] | {"reset_bias": 0.5}})
 
