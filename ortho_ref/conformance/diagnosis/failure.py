@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Departed, Vector
 from ortho_ref.conformance.compare import Matcher, fits
-from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried_parts
 from ortho_ref.conformance.diagnosis.seen import is_seen
-from ortho_ref.conformance.mistakes.mistake import Mistake
+from ortho_ref.conformance.mistakes.mistake import Combination, Mistake, tried
 
 
 class Partly(NamedTuple):
@@ -68,10 +67,6 @@ class Failure:
         return self.matcher(self.given)
 
     @cached_property
-    def _beginning(self) -> Beginning:
-        return Beginning(self._parts, self.given, self.dtype, self.outputs)
-
-    @cached_property
     def seen(self) -> bool:
         """Whether anybody can see what every wrong output is: it is told, where no one mistake has these outputs."""
         return is_seen(self.vector, self.usable, self.dtype)
@@ -95,7 +90,7 @@ class Failure:
         key = tuple(mistake.name for mistake in combination)
         if key in self._made:
             return self._made[key]
-        found = tried_parts(combination, self.vector)
+        found = _tried_parts(combination, self.vector)
         if len(key) == 1:
             self._made[key] = found
         return found
@@ -109,15 +104,14 @@ class Failure:
         """Whether these are the outputs of mistakes, all of which apply; around what is assumed, or within it."""
         if not all(mistake in self.applicable for mistake in combination):
             return False
-        if len(combination) == 1 or self._beginning.may_be(combination):
-            outputs = self.outputs(combination)
-            if outputs is not None and self._matcher.matches(outputs):
-                return True
+        outputs = self.outputs(combination)
+        if outputs is not None and self._matcher.matches(outputs):
+            return True
         return isinstance(self.vector, Departed) and self._departs((*self.vector.assumed, *combination), self.vector)
 
     def _departs(self, combination: Combination, vector: Departed) -> bool:
         """Whether the outputs are those of these departures from the answer that the kit ships."""
-        outputs = tried_parts(combination, vector.whole)
+        outputs = _tried_parts(combination, vector.whole)
         return outputs is not None and self._matcher.matches(outputs)
 
     def without(self) -> Combination:
@@ -153,6 +147,22 @@ class Failure:
         if self.wrong & computed:
             return not but & computed
         return len(but) <= max(1, len(self.given) // 4) and len(explained) > len(but)
+
+
+def parted(outputs: Arrays, case: Case) -> Arrays:
+    """Outputs with h[0] and c[0] apart from what is computed."""
+    found: Arrays = {}
+    for name, array in outputs.items():
+        if case.kind == "cell" and name in ("h", "c") and array.ndim and len(array) > 1:
+            found |= {name: array[1:], f"{name}[0]": array[0]}
+        else:
+            found[name] = array
+    return found
+
+
+def _tried_parts(combination: Combination, vector: Vector) -> Arrays | None:
+    outputs = tried(combination, vector)
+    return None if outputs is None else parted(outputs, vector.case)
 
 
 def _comparable(given: np.ndarray, expected: np.ndarray) -> bool:

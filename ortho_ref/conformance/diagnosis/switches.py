@@ -77,6 +77,10 @@ def _first_along(case: Case, axes: Mapping[str, int]) -> Arrays:
     return {name: case.inputs[name].take([0], axis) for name, axis in axes.items() if name in case.inputs}
 
 
+def _first(axes: Mapping[str, int]) -> Callable[[Case], Case]:
+    return partial(_fed, partial(_first_along, axes=axes))
+
+
 def _some(case: Case, letter: str) -> list[str]:
     weights = [n for n in case.inputs if n.startswith("weights.")]
     return [n for n in weights if _short(n) == letter or _short(n).startswith(f"{letter}_")]
@@ -203,17 +207,6 @@ def _gate(case: Case, gates: tuple[str, ...]) -> list[Switch]:
     return found
 
 
-#: The axes of a cell's inputs that are of steps, and of sequences.
-_STEPS = dict.fromkeys(("x", "dh"), 0)
-_SEQUENCES = dict.fromkeys(("x", "dh"), 1) | dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 0)
-_one_step, _one_sequence = (partial(_fed, partial(_first_along, axes=axes)) for axes in (_STEPS, _SEQUENCES))
-
-
-def shortest(case: Case) -> Case:
-    """A cell's case of one step of one sequence."""
-    return _one_sequence(_one_step(case))
-
-
 def _units_on(case: Case) -> Switch:
     """phi's argument above 0 by far, of modReLU its modulus; without the state, which would grow."""
     biases = [n for n in case.inputs if n in ("weights.b", "weights.b_c", "weights.b_h")]
@@ -226,9 +219,11 @@ def _units_on(case: Case) -> Switch:
 
 
 def _cell(case: Case) -> list[Switch]:
+    one_step = _first({"x": 0, "dh": 0})
+    one_sequence = _first({"x": 1, "dh": 1, **dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 0)})
     switches = [
-        Switch(ONE_STEP, "what is carried from step to step", _one_step, summed="the steps"),
-        Switch(_ONE_SEQUENCE, f"{_CROSSES} of the batch to another", _one_sequence, summed="the batch"),
+        Switch(ONE_STEP, "what is carried from step to step", one_step, summed="the steps"),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} of the batch to another", one_sequence, summed="the batch"),
     ]
     switches += _recurrent(case)
     if case.config.get("activation") in ("relu", "modrelu"):
@@ -287,13 +282,12 @@ def _layer(case: Case) -> list[Switch]:
     whole = "nothing padded", "the padding"
     if case.config["padding"] == "resets":
         whole = "one sequence a row", "where a sequence begins"
-    one_sequence = partial(_fed, partial(_first_along, axes=by_sequence))
     switches = [
         Switch(*whole, partial(_fed, unpadded)),
         Switch("one direction alone", "the other direction", _one_direction),
         Switch("the first layer alone", "what goes from layer to layer", _first_layer),
         Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
-        Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", one_sequence, summed="the batch"),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", _first(by_sequence), summed="the batch"),
     ]
     return switches + _recurrent(case) + _of_map(case)
 
@@ -350,7 +344,7 @@ def _nothing_of(case: Case, several: bool) -> list[Switch]:
 def _update(case: Case) -> list[Switch]:
     carried = "what is carried from update to update, and what is done at some updates only"
     return [
-        Switch("the first update alone", carried, partial(_fed, partial(_first_along, axes={"dU": 0}))),
+        Switch("the first update alone", carried, _first({"dU": 0})),
         *_idle(case, "negative_ones"),
         *(_off("A0 = 0", "what multiplies A", ["A0"]) if "A0" in case.inputs else []),
         *_idle(case, "reset_every", "rebase_every"),
@@ -373,9 +367,8 @@ def _of_optimizer(case: Case) -> list[Switch]:
 
 
 def _optimizer(case: Case) -> list[Switch]:
-    one = partial(_fed, partial(_first_along, axes={"gradient": 0}))
     return [
-        Switch("the first update alone", "what is carried from update to update", one),
+        Switch("the first update alone", "what is carried from update to update", _first({"gradient": 0})),
         *(switch for switch in _of_optimizer(case) if "SGD" not in switch.name),
         Switch("gradients times 1e6", "epsilon", _times(1e6, "gradient")),
         Switch("gradients / 1000", "what is done with large gradients", _times(1e-3, "gradient")),
@@ -400,7 +393,7 @@ def _activation(case: Case) -> list[Switch]:
 
 def _one_of(case: Case, axis: int) -> Case:
     """A loss of one step, or of one sequence."""
-    return _fed(partial(_first_along, axes=dict.fromkeys(case.inputs, axis)), case)
+    return _first(dict.fromkeys(case.inputs, axis))(case)
 
 
 def _loss(case: Case) -> list[Switch]:

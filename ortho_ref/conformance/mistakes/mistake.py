@@ -20,6 +20,7 @@ reference = private("ortho_ref.conformance.cases.reference")
 Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]
 Outputs: TypeAlias = Callable[[Case, Base], Arrays]
+Combination: TypeAlias = tuple["Mistake", ...]  # one, or several: the first around the next
 
 
 class Mistake(NamedTuple):
@@ -49,6 +50,14 @@ def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
     """What an implementation with these mistakes gives, the first around the next; raises what they raise."""
     with LOCK, np.errstate(all="ignore"):
         return chained(*(mistake.outputs for mistake in mistakes))(vector.case, right(vector))
+
+
+def tried(mistakes: Combination, vector: Vector) -> Arrays | None:
+    """The same; None where they do not go together."""
+    try:
+        return made(mistakes, vector)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
 
 
 def chained(*ways: Outputs) -> Outputs:

@@ -20,9 +20,9 @@ import numpy as np
 
 from ortho_ref import files
 from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
-from ortho_ref.conformance.diagnosis.beginning import Combination, tried
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import Combination, tried
 
 #: Orders of departures that are tried.
 _ORDERS = 120

@@ -12,7 +12,6 @@ from ortho_ref import fused, scan
 from ortho_ref.conformance import diagnosis
 from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.compare import matches
-from ortho_ref.conformance.diagnosis import beginning
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.mistakes.mistake import made
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, Result
@@ -492,32 +491,17 @@ ALIKE = {
 }
 
 
-@pytest.fixture(scope="module")
-def beginnings():
-    """(case, mistake) -> what it gives for the case's beginning, of those that were tried."""
-    return {}
-
-
 @pytest.fixture
-def known(everything, beginnings, monkeypatch):
+def known(everything, monkeypatch):
     """The diagnosis does not compute single mistakes again; nor could it change them."""
 
     def known_or_made(combination, vector):
-        if len(combination) > 1:
-            return made(combination, vector)
         key = vector.id, combination[0].name
-        if vector is VECTORS[vector.id]:
+        if len(combination) == 1 and vector is VECTORS[vector.id] and key in everything:
             return everything[key]
-        if key not in beginnings:
-            try:
-                beginnings[key] = made(combination, vector)
-            except Exception as error:  # `tried` takes those that mean that they do not go together
-                beginnings[key] = error
-        if isinstance(beginnings[key], Exception):
-            raise beginnings[key]
-        return beginnings[key]
+        return made(combination, vector)
 
-    monkeypatch.setattr(beginning, "made", known_or_made)
+    monkeypatch.setattr("ortho_ref.conformance.mistakes.mistake.made", known_or_made)
 
 
 def told(given, dtype="float64"):
