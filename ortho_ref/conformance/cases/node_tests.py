@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters, files
-from ortho_ref.adapters.layers import Layer, layer_of, of_way
+from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector, under
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.cases.export import put
 from ortho_ref.conformance.cases.layered import Direction, directions
@@ -158,7 +158,7 @@ def _read(case: Case) -> tuple[tuple[Node, ...], Arrays] | None:
 
 def _weights(given: Layer, ways: list[Direction]) -> Arrays:
     """W, R and B of a layer; no B where there are no biases."""
-    own = [converters.by_name("onnx").to_framework(given.config, of_way(given.weights, way)) for way in ways]
+    own = [converters.by_name("onnx").to_framework(given.config, under(f"{way.name}.", given.weights)) for way in ways]
     stacked = {name: np.concatenate([arrays[name] for arrays in own]) for name in own[0]}
     if not given.bias:
         return {name: stacked[name] for name in ("W", "R")}
