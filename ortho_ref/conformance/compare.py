@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ortho_ref.conformance.cases import initial
-from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Case, Config, Departed, Vector
+from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Case, Config, Vector
 from ortho_ref.conformance.running.outputs import NoArray
 
 MINIMUM = 1e-3
@@ -88,7 +88,7 @@ def scales_of(vector: Vector) -> dict[str, float]:
     Where departures are assumed, which may leave answers near noise, the larger of both answers' scales.
     """
     size = scales(vector.expected)
-    if not isinstance(vector, Departed):
+    if vector.whole is None:
         return size
     whole = scales(vector.whole.expected)
     return {name: max(own, whole.get(name, own)) for name, own in size.items()}

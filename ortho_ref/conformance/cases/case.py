@@ -74,6 +74,10 @@ class Vector:
     kills: tuple[str, ...]  # names of the mistakes it shows
     confirmed: dict[str, Any]  # "route", the second route, and "error", how far it was from the answer
     drawn: dict[str, Any] | None = None  # how inputs too large to be stored are drawn, as `drawing.Drawn`
+    #: Where the answer is that of the reference with departures that are assumed: those, the first around the next, and
+    #: the case with the answer that the kit ships.
+    assumed: tuple[Any, ...] = ()
+    whole: "Vector | None" = None
 
     @property
     def id(self) -> str:
@@ -85,14 +89,6 @@ class Vector:
         config = json.loads(json.dumps(self.case.config))
         own = {name: in_precision(array, dtype) for name, array in self.case.inputs.items()}
         return replace(self.case, config=config, inputs=own, dtype=dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Departed(Vector):
-    """A case whose answer is that of the reference with departures that are known, and assumed."""
-
-    whole: Vector  # the case with the answer that the kit ships
-    assumed: tuple[Any, ...]  # those that apply to the case, the first around the next
 
 
 def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:

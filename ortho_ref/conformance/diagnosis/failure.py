@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Case, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import Matcher, fits
 from ortho_ref.conformance.diagnosis.seen import is_seen
 from ortho_ref.conformance.mistakes.mistake import Combination, Mistake, tried
@@ -35,15 +35,14 @@ class Failure:
         self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
         self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
-        self._assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
-        self._whole = vector.whole.case if isinstance(vector, Departed) else vector.case
         self.applicable: list[Mistake] = []  # those that apply
         self.add(mistakes)
         self._made: dict[tuple[str, ...], Arrays | None] = {}
 
     def add(self, mistakes: Iterable[Mistake]) -> None:
         """Mistakes to be tried, where they apply."""
-        self.applicable += [m for m in mistakes if m.name not in self._assumed and m.applies(self._whole)]
+        assumed, case = {m.name for m in self.vector.assumed}, (self.vector.whole or self.vector).case
+        self.applicable += [m for m in mistakes if m.name not in assumed and m.applies(case)]
         self.__dict__.pop("singles", None)
 
     @property
@@ -107,20 +106,18 @@ class Failure:
         outputs = self.outputs(combination)
         if outputs is not None and self._matcher.matches(outputs):
             return True
-        return isinstance(self.vector, Departed) and self._departs((*self.vector.assumed, *combination), self.vector)
+        return self._departs((*self.vector.assumed, *combination))
 
-    def _departs(self, combination: Combination, vector: Departed) -> bool:
-        """Whether the outputs are those of these departures from the answer that the kit ships."""
-        outputs = _tried_parts(combination, vector.whole)
+    def _departs(self, combination: Combination) -> bool:
+        """Whether something is assumed, and the outputs are those of these departures from the kit's own answer."""
+        outputs = None if self.vector.whole is None else _tried_parts(combination, self.vector.whole)
         return outputs is not None and self._matcher.matches(outputs)
 
     def without(self) -> Combination:
         """Assumed departures that the outputs do not have; () where it is not that."""
-        if not isinstance(self.vector, Departed):
-            return ()
-        vector, every = self.vector, self.vector.assumed
+        every = self.vector.assumed
         ways = (missing for count in range(1, len(every) + 1) for missing in combinations(every, count))
-        return next((own for own in ways if self._departs(tuple(m for m in every if m not in own), vector)), ())
+        return next((own for own in ways if self._departs(tuple(m for m in every if m not in own))), ())
 
     def partly(self, ways: Iterable[Combination]) -> list[Partly]:
         """The mistakes that fit best, where none fits every output: those that leave the fewest.
