@@ -176,11 +176,6 @@ def fits(given: np.dtype, expected: np.dtype) -> bool:
     return given.kind in "fiub" and (expected.kind != "f" or (given.kind == "f" and given.itemsize >= 4))
 
 
-def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
-    """Whether outputs are those of a mistake, all of them: `Matcher.matches`; False where nothing was given."""
-    return Matcher(given, vector, dtype).matches(other)
-
-
 class Matcher:
     """Given outputs, finite, of the right shapes, to be held against many mistakes: how far off is computed once.
 

@@ -30,8 +30,6 @@ from ortho_ref.conformance.mistakes.mistake import Combination
 from ortho_ref.conformance.report import FAILED, Result, shortened
 from ortho_ref.conformance.running.implementation import Run
 
-__all__ = ["diagnose", "right_and_wrong", "subject"]
-
 _SHOWN = 3
 #: Failing cases in which a mistake would show and does not, so that one case in which it does is no evidence.
 _AGAINST = 2

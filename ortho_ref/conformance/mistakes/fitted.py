@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Vector
-from ortho_ref.conformance.compare import compare, matches, scales, tolerance
+from ortho_ref.conformance.compare import Matcher, compare, scales, tolerance
 from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Predicate, made, tried
 
 _CASES = 2  # on which a number is looked for
@@ -46,7 +46,7 @@ def fitted(families: Sequence[Fitted], failing: Sequence[tuple[Vector, Arrays]],
     for family in families:
         for vector, given in [(v, g) for v, g in by_size if family.applies(v.case)][:_CASES]:
             number = _number(family, vector, given, dtype)
-            if number is not None and matches(given, made((family.at(number),), vector), vector, dtype):
+            if number is not None and Matcher(given, vector, dtype).matches(made((family.at(number),), vector)):
                 yield family.at(number)
                 break
 

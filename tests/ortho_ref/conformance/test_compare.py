@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from ortho_ref.conformance.cases.case import DTYPES, KINDS
 from ortho_ref.conformance.cases.case_files import select
-from ortho_ref.conformance.compare import Comparison, compare, matches, scales, tolerance
+from ortho_ref.conformance.compare import Comparison, Matcher, compare, scales, tolerance
 from ortho_ref.conformance.running.outputs import NoArray
 from tests.ortho_ref.conformance.adapters import vector_of
 
@@ -223,4 +223,4 @@ def test_matches(given_, other, dtype, fits):
     """What was given, and at least one; 1e-6 away at most, and a thousandth of how far it is from the answer."""
     vector = vector_of({"h": np.ones(2), "d_x": np.full(2, 5.0)})
     given_ = {name: np.array(array) for name, array in given_.items()}
-    assert matches(given_, other, vector, dtype) == fits
+    assert Matcher(given_, vector, dtype).matches(other) == fits
