@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.cells.by_name import CELLS
 from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, own_weights, time_first
+from ortho_ref.converters.config import cell_of
 from ortho_ref.converters.framework import Arrays, Framework
 from ortho_ref.parametrizations.cayley import signs
 
@@ -80,8 +81,7 @@ def layer_of(case: Any) -> Layer | None:
     if case.kind != "layer" or config.get("complex") or config.get("dropout") or config["cell"] not in CELLS:
         return None
     own = {key: value for key, value in config.items() if key not in AROUND}
-    cell = by_name(own["cell"], **{key: value for key, value in own.items() if key != "cell"})
-    given, ways = case.inputs, tuple(directions(config))
+    cell, given, ways = cell_of(own), case.inputs, tuple(directions(config))
     x, n = time_first(config, given["x"]), given[f"d{cell.states[0]}_T"].shape[2]
     weights: Arrays = {}
     for way in ways:
