@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.cells.by_name import CELLS, by_name
-from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, time_first
+from ortho_ref.cells.by_name import CELLS
+from ortho_ref.conformance.cases.case import under
+from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, own_weights, time_first
+from ortho_ref.converters.config import cell_of
 from ortho_ref.converters.framework import Arrays, Framework
 from ortho_ref.parametrizations.cayley import signs
 
@@ -60,8 +62,8 @@ class ByWay:
 
     def to_framework(self, weights: Arrays) -> dict[str, Any]:
         """{"layer0": the framework's arrays, "layer0_reverse": ...}."""
-        ways = self.layer.ways
-        return {way.name: self.framework.to_framework(self.config, of_way(weights, way)) for way in ways}
+        own = {way.name: under(f"{way.name}.", weights) for way in self.layer.ways}
+        return {way: self.framework.to_framework(self.config, arrays) for way, arrays in own.items()}
 
     def gradients_from(self, gradients: Mapping[str, Any], weights: Arrays) -> Arrays:
         """Back, a direction after the other."""
@@ -79,14 +81,12 @@ def layer_of(case: Any) -> Layer | None:
     if case.kind != "layer" or config.get("complex") or config.get("dropout") or config["cell"] not in CELLS:
         return None
     own = {key: value for key, value in config.items() if key not in AROUND}
-    cell = by_name(own["cell"], **{key: value for key, value in own.items() if key != "cell"})
-    given, ways = case.inputs, tuple(directions(config))
-    x, n, weights = time_first(config, given["x"]), given[f"d{cell.states[0]}_T"].shape[2], {}
+    cell, given, ways = cell_of(own), case.inputs, tuple(directions(config))
+    x, n = time_first(config, given["x"]), given[f"d{cell.states[0]}_T"].shape[2]
+    weights: Arrays = {}
     for way in ways:
         m = x.shape[2] if way.layer == 0 else n * (1 + config["bidirectional"])
-        for name, shape in cell.shapes(m, n).items():
-            weight = given.get(f"weights.{way.name}.{name}")
-            weights[f"{way.name}.{name}"] = np.zeros(shape, x.dtype) if weight is None else weight
+        weights |= {f"{way.name}.{name}": a for name, a in own_weights(cell, way, given, m, n).items()}
     if (kept := config["parametrized"]) is not None:
         weights = _with_map(weights, kept, given, n)
     padding = config["padding"]
@@ -109,12 +109,6 @@ def _with_map(weights: Arrays, kept: Mapping[str, Any], given: Mapping[str, np.n
     if "negative_ones" in kept:
         own[f"{name}.D"] = signs(n, kept["negative_ones"], given["x"].dtype)
     return {key: a for key, a in weights.items() if key != name} | own
-
-
-def of_way(weights: Arrays, way: Direction) -> Arrays:
-    """The weights of one direction, by the cell's names."""
-    prefix = f"{way.name}."
-    return {name.removeprefix(prefix): a for name, a in weights.items() if name.startswith(prefix)}
 
 
 def layer_outputs(

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ortho_ref import models
-from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way, wants_gradients
+from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, wants_gradients
 from ortho_ref.adapters.weight_map import TRIAL, Layout, Spec, WeightMap
 from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
+from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.converters.config import config_of
@@ -85,7 +86,7 @@ def sequence_of(case: Any) -> Sequence | None:
     if case.kind != "cell":
         return None
     given = case.inputs
-    weights = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
+    weights = under("weights.", given)
     tokens = given["x"].dtype.kind == "i"
     names = CELLS[case.config["cell"]].states
     x = given["x"]
@@ -106,7 +107,7 @@ def sequence_or_layer(case: Any) -> Sequence | Layer | None:
 def _of_layer(layer: Layer | None) -> Sequence | None:
     if layer is None or len(layer.ways) > 1:
         return None
-    weights, d_last = of_way(layer.weights, layer.ways[0]), tuple(d[0] for d in layer.d_last)
+    weights, d_last = under(f"{layer.ways[0].name}.", layer.weights), tuple(d[0] for d in layer.d_last)
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
     own = layer.config, weights, layer.x, False, layer.names, start, layer.dh, d_last, layer.dtype, layer.gradients
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)

@@ -12,9 +12,9 @@ from typing import Any
 from ortho_ref import models
 from ortho_ref.adapters.starting_linear import imports_of_jax, starting_linear
 from ortho_ref.boundary import not_among
-from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.cells.by_name import CELLS
 from ortho_ref.conformance.linear.table import RECURRENCES
-from ortho_ref.converters.config import config_of
+from ortho_ref.converters.config import cell_of, config_of
 
 _PHI = {
     "tanh": "{new} = tanh({a} + {b})",
@@ -260,8 +260,6 @@ def run(case):
     return {outputs}
 '''
 
-FRAMEWORKS = ("torch", "jax", "keras", "flax", "equinox", "function")
-
 
 def cells() -> list[str]:
     """Names that there is a starting point for: cells and models, but for complex ones."""
@@ -269,9 +267,10 @@ def cells() -> list[str]:
 
 
 def starting_point(framework: str, cell: str, file: str) -> str:
-    """The text of an adapter to begin from, in a `file` of that name; ValueError for another framework or cell."""
-    if framework not in FRAMEWORKS:
-        raise ValueError(not_among("framework", framework, FRAMEWORKS))
+    """The text of an adapter to begin from, in a `file` of that name; ValueError for another cell.
+
+    framework: "torch", "jax", "keras", "flax", "equinox", or "function", which is NumPy.
+    """
     if cell in RECURRENCES:
         return starting_linear(framework, cell, file)
     if cell not in cells():
@@ -352,9 +351,8 @@ def _quoted(value: Any) -> str:
 
 def _shapes(config: dict[str, Any]) -> dict[str, str]:
     """Name -> how its shape is written, in m and n."""
-    cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
     words = {2: "m", 3: "n"}
     return {
         name: f"({', '.join(words[s] for s in shape)}{',' if len(shape) == 1 else ''})"
-        for name, shape in cell.shapes(2, 3).items()
+        for name, shape in cell_of(config).shapes(2, 3).items()
     }

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.layers import ByWay, Layer, of_way
+from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.sequence import Call
+from ortho_ref.conformance.cases.case import under
 from ortho_ref.converters.framework import Arrays
 
 
@@ -20,7 +21,7 @@ class TorchLayers(ByWay):
 
     def to_framework(self, weights: Arrays) -> Arrays:
         """The state_dict."""
-        own = {way.name: of_way(weights, way) for way in self.layer.ways}
+        own = {way.name: under(f"{way.name}.", weights) for way in self.layer.ways}
         return converters.layers_to_torch(self.config, own)
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ortho_ref.cells.by_name import by_name
 from ortho_ref.conformance.cases.layered import Direction, is_bias
+from ortho_ref.converters.config import Config, cell_of
 from ortho_ref.converters.framework import Arrays, Framework
 
 #: An array -> "W_r", "W_r.T", "-W_u", "0", a list of them that is joined, or a list of lists.
 Spec: TypeAlias = Mapping[str, str | Sequence[str] | Sequence[Sequence[str]]]
-Config: TypeAlias = Mapping[str, Any]
 
 #: Inputs m and units n of what is made only to see whether it fits.
 TRIAL = (3, 4)
@@ -64,7 +63,7 @@ class WeightMap:
     """
 
     def __init__(self, spec: Spec | None, config: Config, ways: Sequence[Direction] = ()) -> None:
-        self._cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
+        self._cell = cell_of(config)
         self._ways, self.kept = ways, self._map_in(spec)  # kept: the weight in whose place there are a map's parameters
         self._shapes = self._sized(1, 1)
         spec = {name: name for name in self._shapes} if spec is None else spec

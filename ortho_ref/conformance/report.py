@@ -230,9 +230,12 @@ class Report(Printed):
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """One for each of the results `shown`; a diagnosis is below, under its number."""
-        numbers = findings.numbers(self.results)
-        told = [r.told(f"[{numbers[r.id]}]") if r.id in numbers else r.remarks for r in self.shown]
-        return [(*cells_of(result)[:3], remarks) for result, remarks in zip(self.shown, told, strict=True)]
+        rows, numbers = [], findings.numbers(self.results)
+        for r in self.shown:
+            worst = "" if r.worst is None else f"{r.worst[0]} {r.worst[1].error:.1e}"
+            told = r.told(f"[{numbers[r.id]}]") if r.id in numbers else r.remarks
+            rows.append((r.id, r.status, worst, told))
+        return rows
 
     def below(self) -> list[str]:
         """Every diagnosis once, what was assumed, and the fewest mistakes that explain the most."""
@@ -283,13 +286,6 @@ class Report(Printed):
             "cases": [_as_dict(result) for result in self.results],
         }
         return formats.seal(document, FORMAT)[0].decode()
-
-
-def cells_of(result: Result) -> tuple[str, str, str, str]:
-    """Name, status, worst error and remarks of a row."""
-    worst = result.worst
-    shown = "" if worst is None else f"{worst[0]} {worst[1].error:.1e}"
-    return result.id, result.status, shown, result.remarks
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

@@ -20,6 +20,11 @@ def config_of_cell(cell: Cell) -> dict[str, Any]:
     return {"cell": name_of(cell), **asdict(cell)}  # type: ignore[call-overload]
 
 
+def cell_of(config: Config) -> Cell:
+    """The cell of {"cell": its name} and options."""
+    return by_name(str(config.get("cell")), **{key: value for key, value in config.items() if key != "cell"})
+
+
 def config_of(given: str | Config) -> dict[str, Any]:
     """The config that is meant, with every option.
 
@@ -42,7 +47,7 @@ def config_of(given: str | Config) -> dict[str, Any]:
         The cell has no such option.
     """
     if isinstance(given, Mapping):
-        return config_of_cell(by_name(str(given.get("cell")), **{k: v for k, v in given.items() if k != "cell"}))
+        return config_of_cell(cell_of(given))
     if given in CELLS:
         return config_of_cell(by_name(given))
     if given in models.names():

@@ -8,12 +8,12 @@ import pytest
 
 from ortho_ref import adapters, converters
 from ortho_ref.adapters.sequence import of_yours, one_cell, sequence_of
-from ortho_ref.adapters.starting_point import FRAMEWORKS, cells, starting_point
+from ortho_ref.adapters.starting_point import cells, starting_point
 from ortho_ref.adapters.weight_map import WeightMap
-from ortho_ref.cells.by_name import by_name
 from ortho_ref.conformance import check, load_adapter
-from ortho_ref.conformance.__main__ import main
+from ortho_ref.conformance.__main__ import FRAMES, main
 from ortho_ref.conformance.linear.table import RECURRENCES
+from ortho_ref.converters.config import cell_of
 from ortho_ref.installed import needed
 from tests.ortho_ref.conformance.adapters import BY_ID
 
@@ -30,7 +30,7 @@ TABLE = {
 def weights_of(config, m, n):
     """Random."""
     rng = np.random.default_rng(0)
-    cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
+    cell = cell_of(config)
     return {name: rng.standard_normal(shape) for name, shape in cell.shapes(m, n).items()}
 
 
@@ -188,7 +188,7 @@ def test_starting_points_in_numpy_run_and_are_right(cell, tmp_path):
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", FRAMES)
 def test_starting_points_are_tidy(framework):
     """They compile, their lines fit, and the command names the file."""
     for cell in (*cells(), *(RECURRENCES if framework in ("torch", "jax") else ())):

@@ -74,6 +74,10 @@ class Vector:
     kills: tuple[str, ...]  # names of the mistakes it shows
     confirmed: dict[str, Any]  # "route", the second route, and "error", how far it was from the answer
     drawn: dict[str, Any] | None = None  # how inputs too large to be stored are drawn, as `drawing.Drawn`
+    #: Where the answer is that of the reference with departures that are assumed: those, the first around the next, and
+    #: the case with the answer that the kit ships.
+    assumed: tuple[Any, ...] = ()
+    whole: "Vector | None" = None
 
     @property
     def id(self) -> str:
@@ -87,14 +91,6 @@ class Vector:
         return replace(self.case, config=config, inputs=own, dtype=dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Departed(Vector):
-    """A case whose answer is that of the reference with departures that are known, and assumed."""
-
-    whole: Vector  # the case with the answer that the kit ships
-    assumed: tuple[Any, ...]  # those that apply to the case, the first around the next
-
-
 def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:
     """A copy, of floating-point numbers in that precision; bfloat16's, which NumPy does not have, as float32."""
     if array.dtype.kind != "f":
@@ -103,6 +99,11 @@ def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:
         return array.astype(dtype)
     bits = array.astype(np.float32).view(np.uint32)  # the upper half of float32, to nearest, ties to even
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def joined(array: np.ndarray) -> np.ndarray:

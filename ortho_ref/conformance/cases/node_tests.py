@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters, files
-from ortho_ref.adapters.layers import layer_of, of_way
+from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.case import Arrays, Case, Config, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector, under
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.cases.export import put
 from ortho_ref.conformance.cases.layered import Direction, directions
@@ -31,7 +31,6 @@ from ortho_ref.converters.onnx_network import IR_VERSION, OPSET
 from ortho_ref.installed import needed
 
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
-_ONE_LAYER: Config = {"layers": 1, "bidirectional": False, "bias": True, "batch_first": False}
 
 
 class Node(NamedTuple):
@@ -111,33 +110,19 @@ def _prefix(layers: int, layer: int) -> str:
     return "" if layers == 1 else f"layer{layer}."
 
 
-class _Given(NamedTuple):
-    """What a case gives, of either kind."""
-
-    config: Config  # the cell and its options
-    around: Config  # layers, bidirectional, bias, batch_first
-    ways: tuple[Direction, ...]
-    weights: Arrays  # "layer0.W_r"
-    x: np.ndarray  # time first
-    names: tuple[str, ...]  # ("h",), of an LSTM ("h", "c")
-    start: tuple[np.ndarray, ...]  # (L D, B, n); none where they are absent
-    lengths: np.ndarray | None
-
-
-def _given(case: Case) -> _Given | None:
-    """None for another kind, complex states, masks, resets and maps."""
+def _given(case: Case) -> Layer | None:
+    """A case of either kind as layers; None for another kind, complex states, masks, resets and maps."""
     if case.kind == "layer":
         layer = layer_of(case)
-        if layer is None or layer.padding in ("mask", "resets") or layer.kept:
-            return None
-        own = layer.config, case.config, layer.ways, layer.weights, layer.x, layer.names, layer.start
-        return _Given(*own, layer.keep)
+        return None if layer is None or layer.padding in ("mask", "resets") or layer.kept else layer
     seq = sequence_of(case)
     if seq is None:
         return None
+    ways = tuple(directions({"layers": 1, "bidirectional": False}))
     weights = {f"layer0.{name}": a for name, a in seq.weights.items()}
-    start = tuple(part[None] for part in seq.start)
-    return _Given(seq.config, _ONE_LAYER, tuple(directions(_ONE_LAYER)), weights, seq.x, seq.names, start, None)
+    start, d_last = (tuple(part[None] for part in parts) for parts in (seq.start, seq.d_last))
+    own = seq.config, ways, weights, True, seq.x, seq.sizes[1], seq.names, start
+    return Layer(*own, None, None, seq.dh, d_last, seq.dtype, seq.gradients)
 
 
 def _read(case: Case) -> tuple[tuple[Node, ...], Arrays] | None:
@@ -145,10 +130,10 @@ def _read(case: Case) -> tuple[tuple[Node, ...], Arrays] | None:
     given = _given(case)
     if given is None or given.config["cell"] not in OPERATORS:
         return None
-    layers, batch_first = given.around["layers"], given.around["batch_first"]
+    layers, batch_first = given.layers, case.config.get("batch_first", False)
     inputs: Arrays = {"X": given.x.swapaxes(0, 1) if batch_first else given.x}
-    if given.lengths is not None:
-        inputs["sequence_lens"] = given.lengths.astype(np.int32)
+    if given.keep is not None:
+        inputs["sequence_lens"] = given.keep.astype(np.int32)
     nodes, x = [], "X"
     for k in range(layers):
         prefix, ways = _prefix(layers, k), [way for way in given.ways if way.layer == k]
@@ -165,17 +150,17 @@ def _read(case: Case) -> tuple[tuple[Node, ...], Arrays] | None:
         known = tuple(name if name in inputs or name == x else "" for name in names)
         y = "Y" if k == layers - 1 else f"{prefix}Y"
         outputs = (y, *(f"{prefix}Y_{name}" for name in given.names))
-        nodes.append(Node(OPERATORS[given.config["cell"]], _attributes(given, own["R"]), known, outputs))
+        nodes.append(Node(OPERATORS[given.config["cell"]], _attributes(given, own["R"], batch_first), known, outputs))
         x = f"{_prefix(layers, k + 1)}X"
     order = dict.fromkeys(name for node in nodes for name in node.inputs if name in inputs)
     return tuple(nodes), {name: np.array(inputs[name], order="C") for name in order}
 
 
-def _weights(given: _Given, ways: list[Direction]) -> Arrays:
+def _weights(given: Layer, ways: list[Direction]) -> Arrays:
     """W, R and B of a layer; no B where there are no biases."""
-    own = [converters.by_name("onnx").to_framework(given.config, of_way(given.weights, way)) for way in ways]
+    own = [converters.by_name("onnx").to_framework(given.config, under(f"{way.name}.", given.weights)) for way in ways]
     stacked = {name: np.concatenate([arrays[name] for arrays in own]) for name in own[0]}
-    if not given.around["bias"]:
+    if not given.bias:
         return {name: stacked[name] for name in ("W", "R")}
     W_b, R_b = np.split(stacked["B"], 2, axis=1)
     moved = W_b.copy()
@@ -184,17 +169,17 @@ def _weights(given: _Given, ways: list[Direction]) -> Arrays:
     return stacked | {"B": np.concatenate([W_b + moved, R_b - moved], axis=1)}
 
 
-def _attributes(given: _Given, R: np.ndarray) -> dict[str, Any]:
+def _attributes(given: Layer, R: np.ndarray, batch_first: bool) -> dict[str, Any]:
     """Those that are not the operator's defaults."""
     attributes: dict[str, Any] = {"hidden_size": R.shape[2]}
-    if given.around["bidirectional"]:
+    if given.bidirectional:
         attributes["direction"] = "bidirectional"
     if (activation := given.config.get("activation", "tanh")) != "tanh":
         gates = ["Sigmoid"] if given.config["cell"] != "elman" else []
         attributes["activations"] = [*gates, activation.capitalize()] * len(R)
     if given.config["cell"] == "gru_reset_after":
         attributes["linear_before_reset"] = 1
-    if given.around["batch_first"]:
+    if batch_first:
         attributes["layout"] = 1
     return attributes
 

@@ -14,7 +14,7 @@ from ortho_ref import models, scan
 from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted, under
 from ortho_ref.conformance.cases.layered import outputs as layer_outputs
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.conformance.linear import through_time
@@ -75,11 +75,6 @@ def optimizer_of(config: Config) -> Optimizer:
     """The optimizer of {"name": ..., its arguments}."""
     optimizer: Optimizer = OPTIMIZERS[config["name"]](**{k: v for k, v in config.items() if k != "name"})
     return optimizer
-
-
-def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _named(prefix: str, arrays: Arrays) -> Arrays:

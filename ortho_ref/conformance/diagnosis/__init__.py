@@ -5,7 +5,6 @@ map or optimizer, first of these the one that explains most of all.  A name need
 gives none, nor does one case where the same mistake would show in two more of its config that nothing explains; nor two
 mistakes where one explains as many cases.
 
-beginning    what mistakes give, for the beginning of a case first
 failure      one failing case and the mistakes whose outputs it has
 pairs        two mistakes at once
 precision    whether what is nearly right is computed in float32
@@ -22,16 +21,14 @@ import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.diagnosis import pairs
-from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure, Partly
 from ortho_ref.conformance.diagnosis.localise import Asker, localised, rounding
 from ortho_ref.conformance.diagnosis.seen import by_differences, hint_of, right_and_wrong, subject
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
 from ortho_ref.conformance.mistakes.fitted import fitted
+from ortho_ref.conformance.mistakes.mistake import Combination
 from ortho_ref.conformance.report import FAILED, Result, shortened
 from ortho_ref.conformance.running.implementation import Run
-
-__all__ = ["diagnose", "right_and_wrong", "subject"]
 
 _SHOWN = 3
 #: Failing cases in which a mistake would show and does not, so that one case in which it does is no evidence.

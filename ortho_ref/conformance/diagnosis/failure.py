@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import Matcher, fits
-from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried_parts
 from ortho_ref.conformance.diagnosis.seen import is_seen
-from ortho_ref.conformance.mistakes.mistake import Mistake
+from ortho_ref.conformance.mistakes.mistake import Combination, Mistake, tried
 
 
 class Partly(NamedTuple):
@@ -36,15 +35,14 @@ class Failure:
         self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
         self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
-        self._assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
-        self._whole = vector.whole.case if isinstance(vector, Departed) else vector.case
         self.applicable: list[Mistake] = []  # those that apply
         self.add(mistakes)
         self._made: dict[tuple[str, ...], Arrays | None] = {}
 
     def add(self, mistakes: Iterable[Mistake]) -> None:
         """Mistakes to be tried, where they apply."""
-        self.applicable += [m for m in mistakes if m.name not in self._assumed and m.applies(self._whole)]
+        assumed, case = {m.name for m in self.vector.assumed}, (self.vector.whole or self.vector).case
+        self.applicable += [m for m in mistakes if m.name not in assumed and m.applies(case)]
         self.__dict__.pop("singles", None)
 
     @property
@@ -66,10 +64,6 @@ class Failure:
     @cached_property
     def _matcher(self) -> Matcher:
         return self.matcher(self.given)
-
-    @cached_property
-    def _beginning(self) -> Beginning:
-        return Beginning(self._parts, self.given, self.dtype, self.outputs)
 
     @cached_property
     def seen(self) -> bool:
@@ -95,7 +89,7 @@ class Failure:
         key = tuple(mistake.name for mistake in combination)
         if key in self._made:
             return self._made[key]
-        found = tried_parts(combination, self.vector)
+        found = _tried_parts(combination, self.vector)
         if len(key) == 1:
             self._made[key] = found
         return found
@@ -109,24 +103,21 @@ class Failure:
         """Whether these are the outputs of mistakes, all of which apply; around what is assumed, or within it."""
         if not all(mistake in self.applicable for mistake in combination):
             return False
-        if len(combination) == 1 or self._beginning.may_be(combination):
-            outputs = self.outputs(combination)
-            if outputs is not None and self._matcher.matches(outputs):
-                return True
-        return isinstance(self.vector, Departed) and self._departs((*self.vector.assumed, *combination), self.vector)
+        outputs = self.outputs(combination)
+        if outputs is not None and self._matcher.matches(outputs):
+            return True
+        return self._departs((*self.vector.assumed, *combination))
 
-    def _departs(self, combination: Combination, vector: Departed) -> bool:
-        """Whether the outputs are those of these departures from the answer that the kit ships."""
-        outputs = tried_parts(combination, vector.whole)
+    def _departs(self, combination: Combination) -> bool:
+        """Whether something is assumed, and the outputs are those of these departures from the kit's own answer."""
+        outputs = None if self.vector.whole is None else _tried_parts(combination, self.vector.whole)
         return outputs is not None and self._matcher.matches(outputs)
 
     def without(self) -> Combination:
         """Assumed departures that the outputs do not have; () where it is not that."""
-        if not isinstance(self.vector, Departed):
-            return ()
-        vector, every = self.vector, self.vector.assumed
+        every = self.vector.assumed
         ways = (missing for count in range(1, len(every) + 1) for missing in combinations(every, count))
-        return next((own for own in ways if self._departs(tuple(m for m in every if m not in own), vector)), ())
+        return next((own for own in ways if self._departs(tuple(m for m in every if m not in own))), ())
 
     def partly(self, ways: Iterable[Combination]) -> list[Partly]:
         """The mistakes that fit best, where none fits every output: those that leave the fewest.
@@ -153,6 +144,22 @@ class Failure:
         if self.wrong & computed:
             return not but & computed
         return len(but) <= max(1, len(self.given) // 4) and len(explained) > len(but)
+
+
+def parted(outputs: Arrays, case: Case) -> Arrays:
+    """Outputs with h[0] and c[0] apart from what is computed."""
+    found: Arrays = {}
+    for name, array in outputs.items():
+        if case.kind == "cell" and name in ("h", "c") and array.ndim and len(array) > 1:
+            found |= {name: array[1:], f"{name}[0]": array[0]}
+        else:
+            found[name] = array
+    return found
+
+
+def _tried_parts(combination: Combination, vector: Vector) -> Arrays | None:
+    outputs = tried(combination, vector)
+    return None if outputs is None else parted(outputs, vector.case)
 
 
 def _comparable(given: np.ndarray, expected: np.ndarray) -> bool:

@@ -14,9 +14,9 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import compare, fits
 from ortho_ref.conformance.diagnosis import precision, seen, switches
-from ortho_ref.conformance.diagnosis.beginning import parted, tried
-from ortho_ref.conformance.diagnosis.failure import Failure
+from ortho_ref.conformance.diagnosis.failure import Failure, parted
 from ortho_ref.conformance.diagnosis.switches import Switch
+from ortho_ref.conformance.mistakes.mistake import tried
 from ortho_ref.conformance.running.implementation import Raised, Run
 from ortho_ref.conformance.running.outputs import given
 

@@ -2,16 +2,14 @@
 
 A case of one step is not asked: too much is alike there.
 
-There are many pairs, so each is held first against the beginning of the case, in one order where both are the same; and
-after many no other case is begun.
+There are many pairs: where both orders are the same each is tried in one, and after many no other case is begun.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure
-from ortho_ref.conformance.mistakes.mistake import Mistake
+from ortho_ref.conformance.mistakes.mistake import Combination, Mistake
 from ortho_ref.conformance.mistakes.patched import in_either_order
 
 #: Of these kinds every output is of the forward pass, and any pair may be.

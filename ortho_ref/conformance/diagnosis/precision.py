@@ -5,7 +5,7 @@ one beside the case: asked again with every input 1e-7 of itself away, code that
 else, while an epsilon, a series cut short, or a clipped gate is off by the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -20,13 +20,10 @@ BESIDE = 1e-7
 _ROUGH = 0.1
 
 
-def in_float32(given: Arrays, vector: Vector, names: Iterable[str]) -> bool:
-    """Whether wrong outputs hold float32 numbers alone, where the answer does not, off by no more than rounding.
-
-    False where `names`, the wrong ones, are none.
-    """
-    wrong, size = list(names), scales(vector.expected)
-    return bool(wrong) and all(
+def in_float32(given: Arrays, vector: Vector, wrong: Collection[str]) -> bool:
+    """Whether wrong outputs hold float32 numbers alone, where the answer does not, off by no more than rounding."""
+    size = scales(vector.expected)
+    return all(
         _is_single(given[name])
         and not _is_single(vector.expected[name])
         and largest(given[name] - vector.expected[name]) <= ROUNDINGS * ROUNDING * size[name]
@@ -49,18 +46,18 @@ def beside(arrays: Mapping[str, np.ndarray]) -> Arrays:
 
 
 def is_rounding(
-    given: Arrays, vector: Vector, given_beside: Arrays, vector_beside: Vector, names: Iterable[str]
+    given: Arrays, vector: Vector, given_beside: Arrays, vector_beside: Vector, wrong: Collection[str]
 ) -> bool | None:
     """Whether the error of every wrong output is rounding, by what was given beside the case.
 
     None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
     """
-    wrong, size = list(names), scales(vector.expected)
+    size = scales(vector.expected)
     good = all(
         name in given_beside and given_beside[name].shape == given[name].shape and np.isfinite(given_beside[name]).all()
         for name in wrong
     )
-    if not wrong or not good or all((given_beside[name] == given[name]).all() for name in wrong):
+    if not good or all((given_beside[name] == given[name]).all() for name in wrong):
         return None
     for name in wrong:
         error = given[name] - vector.expected[name]

@@ -7,11 +7,12 @@ mix up; a gate that is 1 or 1/2 whatever its input is takes away how it is compu
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.mistake import given
 
 #: A gate's bias at which its sigmoid is 1 to the last bit, at -40 it is 0; and one at which phi is off its kink.
 _OPEN, _ON = 40.0, 20.0
@@ -35,18 +36,18 @@ class Switch(NamedTuple):
     at: str = ""
 
 
-def _fed(change: Callable[[Case], Arrays], case: Case) -> Case:
-    return replace(case, inputs={**case.inputs, **change(case)})
+def _fed(change: Callable[[Case], Arrays]) -> Callable[[Case], Case]:
+    """Other inputs: `change` gives those that differ."""
+    return lambda case: given(case, change(case))
 
 
-def _nothing(names: Iterable[str]) -> Callable[[Case], Case]:
-    own = tuple(names)
-    return partial(_fed, lambda case: {name: np.zeros_like(case.inputs[name]) for name in own})
+def _nothing(names: Sequence[str]) -> Callable[[Case], Case]:
+    return _fed(lambda case: {name: np.zeros_like(case.inputs[name]) for name in names})
 
 
-def _off(name: str, look: str, names: Iterable[str]) -> list[Switch]:
-    """Inputs that are zero; none where the case has none of them, or all are 0 anyway."""
-    own = tuple(names)
+def _off(case: Case, name: str, look: str, *names: str) -> list[Switch]:
+    """Inputs that are zero, as far as the case has them; none where it has none."""
+    own = tuple(name for name in names if name in case.inputs)
     return [Switch(name, look, _nothing(own), own)] if own else []
 
 
@@ -64,17 +65,21 @@ def _idle(case: Case, *options: str) -> list[Switch]:
     return [_options(f"{o} = {idle}", look, **{o: idle}) for o, idle, look in rows if case.config.get(o, idle) != idle]
 
 
-def _options(name: str, look: str, **changes: object) -> Switch:
-    return Switch(name, look, lambda case: replace(case, config={**case.config, **changes}))
+def _options(name: str, look: str, **changes: Any) -> Switch:
+    return Switch(name, look, lambda case: given(case, **changes))
 
 
 def _times(factor: float, *names: str) -> Callable[[Case], Case]:
-    return partial(_fed, lambda case: {n: case.inputs[n] * factor for n in names})
+    return _fed(lambda case: {n: case.inputs[n] * factor for n in names})
 
 
 def _first_along(case: Case, axes: Mapping[str, int]) -> Arrays:
     """The first entry of inputs along an axis of each, of those that there are."""
     return {name: case.inputs[name].take([0], axis) for name, axis in axes.items() if name in case.inputs}
+
+
+def _first(axes: Mapping[str, int]) -> Callable[[Case], Case]:
+    return _fed(partial(_first_along, axes=axes))
 
 
 def _some(case: Case, letter: str) -> list[str]:
@@ -107,9 +112,9 @@ def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
     if case.kind not in ("cell", "layer"):
         return []
     shorts = dict.fromkeys(_short(name) for switch in right if switch.name in _GROUPS for name in switch.own)
-    switches = [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
+    switches = [one for own in shorts for one in _off(case, f"{own} = 0", _where(own), *_every(case, own))]
     if not right:
-        switches += _off("A = 0", "what is made of A", _every(case, "A"))
+        switches += _off(case, "A = 0", "what is made of A", *_every(case, "A"))
     gates = _gates(case)
     if any(switch.at for switch in right) and len(gates) > 1:
         switches += [one for gate in gates for one in _gate(case, (gate,))]
@@ -197,21 +202,10 @@ def _gate(case: Case, gates: tuple[str, ...]) -> list[Switch]:
     look = f"how {' and '.join(gates)} {'is' if len(gates) == 1 else 'are'} computed"
     every = gates[0] if len(gates) == 1 else "every gate"
     opened = "z = 0" if gates == ("z",) else f"{every} = 1{', z = 0' if 'z' in gates else ''}"
-    found = [Switch(f"{every} = 1/2", look, partial(_fed, partial(change, 0.0)), own, at=_AT_HALF)]
+    found = [Switch(f"{every} = 1/2", look, _fed(partial(change, 0.0)), own, at=_AT_HALF)]
     if _some(case, "b"):
-        found.append(Switch(opened, look, partial(_fed, partial(change, _OPEN)), own, at=_OPENED))
+        found.append(Switch(opened, look, _fed(partial(change, _OPEN)), own, at=_OPENED))
     return found
-
-
-#: The axes of a cell's inputs that are of steps, and of sequences.
-_STEPS = dict.fromkeys(("x", "dh"), 0)
-_SEQUENCES = dict.fromkeys(("x", "dh"), 1) | dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 0)
-_one_step, _one_sequence = (partial(_fed, partial(_first_along, axes=axes)) for axes in (_STEPS, _SEQUENCES))
-
-
-def shortest(case: Case) -> Case:
-    """A cell's case of one step of one sequence."""
-    return _one_sequence(_one_step(case))
 
 
 def _units_on(case: Case) -> Switch:
@@ -222,29 +216,31 @@ def _units_on(case: Case) -> Switch:
     def change(case: Case) -> Arrays:
         return {n: np.full_like(case.inputs[n], _ON if n in biases else 0.0) for n in own}
 
-    return Switch("every unit of phi on", "phi where it is 0", partial(_fed, change), own)
+    return Switch("every unit of phi on", "phi where it is 0", _fed(change), own)
 
 
 def _cell(case: Case) -> list[Switch]:
+    one_step = _first({"x": 0, "dh": 0})
+    one_sequence = _first({"x": 1, "dh": 1, **dict.fromkeys(("h0", "c0", "dh_T", "dc_T"), 0)})
     switches = [
-        Switch(ONE_STEP, "what is carried from step to step", _one_step, summed="the steps"),
-        Switch(_ONE_SEQUENCE, f"{_CROSSES} of the batch to another", _one_sequence, summed="the batch"),
+        Switch(ONE_STEP, "what is carried from step to step", one_step, summed="the steps"),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} of the batch to another", one_sequence, summed="the batch"),
     ]
     switches += _recurrent(case)
     if case.config.get("activation") in ("relu", "modrelu"):
         switches.append(_units_on(case))
-    switches += _off("dh_T = 0", "what is made of dL/dh_T", [n for n in ("dh_T", "dc_T") if n in case.inputs])
-    return switches + _off("dh = 0", "what is made of dL/dh_t", ["dh"])
+    switches += _off(case, "dh_T = 0", "what is made of dL/dh_T", "dh_T", "dc_T")
+    return switches + _off(case, "dh = 0", "what is made of dL/dh_t", "dh")
 
 
 def _recurrent(case: Case) -> list[Switch]:
     """What a cell has, and a layer around it."""
     states = [name for name in _STATES if name in case.inputs]
-    switches = _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
+    switches = _off(case, f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", *states)
     for letter in "UWb":
         names = _some(case, letter)
         label = f"every {letter} = 0" if len(set(map(_short, names))) > 1 else f"{letter} = 0"
-        switches += _off(label, _where(letter), names)
+        switches += _off(case, label, _where(letter), *names)
     gates = _gates(case)
     return switches + (_gate(case, gates) if gates else [])
 
@@ -287,13 +283,12 @@ def _layer(case: Case) -> list[Switch]:
     whole = "nothing padded", "the padding"
     if case.config["padding"] == "resets":
         whole = "one sequence a row", "where a sequence begins"
-    one_sequence = partial(_fed, partial(_first_along, axes=by_sequence))
     switches = [
-        Switch(*whole, partial(_fed, unpadded)),
+        Switch(*whole, _fed(unpadded)),
         Switch("one direction alone", "the other direction", _one_direction),
         Switch("the first layer alone", "what goes from layer to layer", _first_layer),
-        Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
-        Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", one_sequence, summed="the batch"),
+        Switch(ONE_STEP, "what is carried from step to step", _fed(one_step), summed="the steps"),
+        Switch(_ONE_SEQUENCE, f"{_CROSSES} to another", _first(by_sequence), summed="the batch"),
     ]
     return switches + _recurrent(case) + _of_map(case)
 
@@ -343,16 +338,16 @@ def _map(case: Case) -> list[Switch]:
 def _nothing_of(case: Case, several: bool) -> list[Switch]:
     """Each of several parameters of a map 0, or the one; not vectors, which are divided by their length."""
     params = [name for name in case.inputs if name.startswith("params.") and not _short(name).lower().startswith("v")]
-    off = [one for n in params for one in _off(f"{_short(n)} = 0", f"what is made of {_short(n)}", [n])]
+    off = [one for n in params for one in _off(case, f"{_short(n)} = 0", f"what is made of {_short(n)}", n)]
     return off if (len(params) > 1) == several else []
 
 
 def _update(case: Case) -> list[Switch]:
     carried = "what is carried from update to update, and what is done at some updates only"
     return [
-        Switch("the first update alone", carried, partial(_fed, partial(_first_along, axes={"dU": 0}))),
+        Switch("the first update alone", carried, _first({"dU": 0})),
         *_idle(case, "negative_ones"),
-        *(_off("A0 = 0", "what multiplies A", ["A0"]) if "A0" in case.inputs else []),
+        *_off(case, "A0 = 0", "what multiplies A", "A0"),
         *_idle(case, "reset_every", "rebase_every"),
         *_of_optimizer(case),
         Switch("dU / 1000", "what is of second order in an update", _times(1e-3, "dU")),
@@ -373,13 +368,12 @@ def _of_optimizer(case: Case) -> list[Switch]:
 
 
 def _optimizer(case: Case) -> list[Switch]:
-    one = partial(_fed, partial(_first_along, axes={"gradient": 0}))
     return [
-        Switch("the first update alone", "what is carried from update to update", one),
+        Switch("the first update alone", "what is carried from update to update", _first({"gradient": 0})),
         *(switch for switch in _of_optimizer(case) if "SGD" not in switch.name),
         Switch("gradients times 1e6", "epsilon", _times(1e6, "gradient")),
         Switch("gradients / 1000", "what is done with large gradients", _times(1e-3, "gradient")),
-        *_off("parameter0 = 0", "what is made of the parameter itself", ["parameter0"]),
+        *_off(case, "parameter0 = 0", "what is made of the parameter itself", "parameter0"),
     ]
 
 
@@ -392,15 +386,15 @@ def _activation(case: Case) -> list[Switch]:
 
     kinked = case.config["activation"] in ("relu", "modrelu")
     return [
-        *([Switch("every unit on", "phi where it is 0", partial(_fed, on))] if kinked else []),
-        *(_off("b = 0", "where b is added", ["b"]) if "b" in case.inputs else []),
+        *([Switch("every unit on", "phi where it is 0", _fed(on))] if kinked else []),
+        *_off(case, "b = 0", "where b is added", "b"),
         Switch("a / 10", "large arguments", _times(0.1, "a")),
     ]
 
 
 def _one_of(case: Case, axis: int) -> Case:
     """A loss of one step, or of one sequence."""
-    return _fed(partial(_first_along, axes=dict.fromkeys(case.inputs, axis)), case)
+    return _first(dict.fromkeys(case.inputs, axis))(case)
 
 
 def _loss(case: Case) -> list[Switch]:
@@ -410,7 +404,7 @@ def _loss(case: Case) -> list[Switch]:
     return [
         Switch(ONE_STEP, "what is summed or averaged over the steps", partial(_one_of, axis=0)),
         Switch(_ONE_SEQUENCE, "what is summed or averaged over the batch", partial(_one_of, axis=1)),
-        Switch("nothing masked", "the mask", partial(_fed, unmasked)),
+        Switch("nothing masked", "the mask", _fed(unmasked)),
         Switch("outputs / 100", "large outputs", _times(0.01, "outputs")),
     ]
 

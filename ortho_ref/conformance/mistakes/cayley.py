@@ -24,8 +24,7 @@ A = "params.A"
 
 
 def _size(case: Case) -> int:
-    """n, 0 of a case that has no A."""
-    return next((len(case.inputs[name]) for name in ("params.A", "A0", "params.layer0.b_c") if name in case.inputs), 0)
+    return len(case.inputs[A if case.kind == "parametrization" else "A0"])
 
 
 _has_D = both(CAYLEY, lambda case: case.config["negative_ones"] > 0)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Vector
-from ortho_ref.conformance.compare import compare, matches, scales, tolerance
-from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Predicate, made
+from ortho_ref.conformance.compare import Matcher, compare, scales, tolerance
+from ortho_ref.conformance.mistakes.mistake import Mistake, Outputs, Predicate, made, tried
 
 _CASES = 2  # on which a number is looked for
 _ROUNDS, _STEP = 12, 1e-4  # of Gauss and Newton's method; for its differences
@@ -46,7 +46,7 @@ def fitted(families: Sequence[Fitted], failing: Sequence[tuple[Vector, Arrays]],
     for family in families:
         for vector, given in [(v, g) for v, g in by_size if family.applies(v.case)][:_CASES]:
             number = _number(family, vector, given, dtype)
-            if number is not None and matches(given, made((family.at(number),), vector), vector, dtype):
+            if number is not None and Matcher(given, vector, dtype).matches(made((family.at(number),), vector)):
                 yield family.at(number)
                 break
 
@@ -62,11 +62,8 @@ def _number(family: Fitted, vector: Vector, given: Arrays, dtype: str) -> float 
 
     def rest(number: float) -> np.ndarray:
         """What is left of the output without the mistake's; infinite where there is no such mistake."""
-        try:
-            outputs = made((family.at(number),), vector)
-        except (ValueError, KeyError, TypeError, IndexError, ArithmeticError, np.linalg.LinAlgError):
-            return np.full(theirs.shape, np.inf)
-        left: np.ndarray = theirs - outputs[name]
+        outputs = tried((family.at(number),), vector)
+        left = theirs - (np.inf if outputs is None else outputs[name])
         return left if np.isfinite(left).all() else np.full(theirs.shape, np.inf)
 
     def size(number: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.cases.case import Arrays, Case, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.mistakes.private import LOCK, private
 
 reference = private("ortho_ref.conformance.cases.reference")
@@ -20,6 +20,7 @@ reference = private("ortho_ref.conformance.cases.reference")
 Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]
 Outputs: TypeAlias = Callable[[Case, Base], Arrays]
+Combination: TypeAlias = tuple["Mistake", ...]  # one, or several: the first around the next
 
 
 class Mistake(NamedTuple):
@@ -37,18 +38,22 @@ def table(*rows: tuple[Any, ...]) -> list[Mistake]:
     return [Mistake(*row) for row in rows]
 
 
-def right(vector: Vector) -> Base:
-    """The right way to compute a vector's case and changed forms of it: of a `Departed` one with what is assumed."""
-    if not isinstance(vector, Departed):
-        return reference.outputs
-    assumed = chained(*(mistake.outputs for mistake in vector.assumed))
-    return lambda case: assumed(case, right(vector.whole))
-
-
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
-    """What an implementation with these mistakes gives, the first around the next; raises what they raise."""
+    """What an implementation with these mistakes gives, the first around the next and all around what is assumed.
+
+    Raises what they raise.
+    """
+    ways = [mistake.outputs for mistake in (*mistakes, *vector.assumed)]
     with LOCK, np.errstate(all="ignore"):
-        return chained(*(mistake.outputs for mistake in mistakes))(vector.case, right(vector))
+        return chained(*ways)(vector.case, reference.outputs)
+
+
+def tried(mistakes: Combination, vector: Vector) -> Arrays | None:
+    """The same; None where they do not go together."""
+    try:
+        return made(mistakes, vector)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
 
 
 def chained(*ways: Outputs) -> Outputs:

@@ -46,8 +46,7 @@ class Apart(Elsewhere):
 
     def __init__(self, adapter: str, timeout: float = TIMEOUT, what: str = "run") -> None:
         programs.check_timeout(timeout)
-        self.adapter, self.timeout, self.what = adapter, timeout, what
-        self.name, self.file = adapter, Path(adapter)
+        self.name, self.file, self.timeout, self.what = adapter, Path(adapter), timeout, what
         self._lost: dict[str, int] = {}  # kind -> cases in a row
         self._process: subprocess.Popen[bytes] | None = None
         own = self._start()
@@ -99,7 +98,7 @@ class Apart(Elsewhere):
         flags = [f"-W{option}" for option in sys.warnoptions]
         flags += [flag for flag, given in (("-I", sys.flags.isolated), ("-P", sys.flags.safe_path)) if given]
         module = "ortho_ref.conformance.running.child"
-        words = [sys.executable, *flags, "-m", module, self.adapter, str(self._path), self.what]
+        words = [sys.executable, *flags, "-m", module, self.name, str(self._path), self.what]
         try:
             self._process = programs.start(words, self._path / "stderr")
             loaded = self._answer(max(self.timeout, LOADING))[1]
@@ -107,7 +106,7 @@ class Apart(Elsewhere):
                 raise ValueError(loaded["problem"])
         except Broken as error:
             self.close()
-            raise ValueError(f"adapter is {self.adapter}, which cannot be loaded: its process {error}") from None
+            raise ValueError(f"adapter is {self.name}, which cannot be loaded: its process {error}") from None
         except BaseException:
             self.close()
             raise

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref import files
-from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
-from ortho_ref.conformance.diagnosis.beginning import Combination, tried
+from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import Combination, tried
 
 #: Orders of departures that are tried.
 _ORDERS = 120
@@ -43,7 +43,7 @@ def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> t
             raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]
-    departed = [(v.id, {mistake.name for mistake in v.assumed}) for v in vectors if isinstance(v, Departed)]
+    departed = [(v.id, {mistake.name for mistake in v.assumed}) for v in vectors]
     changed = {name: tuple(id for id, names in departed if name in names) for name in reasons}
     told = tuple(
         Assumed(m.name, m.says, reasons[m.name], changed[m.name])
@@ -98,8 +98,7 @@ def _held(vector: Vector, assumed: Combination) -> Vector:
     kept = {name for name, array in expected.items() if np.array_equal(array, vector.expected[name])}
     low, high = ({name: a for name, a in limits.items() if name in kept} for limits in (vector.low, vector.high))
     case = replace(vector.case, outputs={name: array.shape for name, array in expected.items()})
-    own = vars(vector) | {"case": case, "expected": expected, "low": low, "high": high}
-    return Departed(**own, whole=vector, assumed=assumed)
+    return replace(vector, case=case, expected=expected, low=low, high=high, assumed=assumed, whole=vector)
 
 
 def _together(vector: Vector, assumed: Combination) -> tuple[Combination, Arrays]:

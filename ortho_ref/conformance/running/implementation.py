@@ -53,7 +53,7 @@ class Elsewhere(Telling, ABC):
 
     fresh: bool = False  # whether every case has a process of its own, which keeps nothing from the one before
     name: str  # how it was given
-    file: Path | None  # what it is read from, where that is known
+    file: Path  # what it is read from
 
     @abstractmethod
     def __call__(self, case: Case) -> Any:

@@ -52,10 +52,7 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def begun(cls, run: Run) -> "Origin":
         """Of a run that begins now."""
-        if isinstance(run, Elsewhere):
-            name, file = run.name, run.file
-        else:
-            name, file = _of_function(run)
+        name, file = (run.name, run.file) if isinstance(run, Elsewhere) else _of_function(run)
         started = now()
         return cls(cut(name), None if file is None else sha256_of(file), isinstance(run, Elsewhere), started, started)
 

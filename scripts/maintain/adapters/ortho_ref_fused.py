@@ -10,7 +10,7 @@ from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance import Case
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.cases.case import Arrays, joined, parted
+from ortho_ref.conformance.cases.case import Arrays, joined, parted, under
 
 
 def run(case: Case) -> Arrays:
@@ -22,7 +22,7 @@ def cell(case: Case, engine: ModuleType = fused, device: str = "cpu") -> Arrays:
     """By an engine, on a device."""
     own, parts = reference.cell_of(case.config), reference.complex_inputs(case)
     inputs = to_device({name: joined(a) if name in parts else a for name, a in case.inputs.items()}, device)
-    weights = reference.under("weights.", inputs)
+    weights = under("weights.", inputs)
     h0, dh_T = (state_of(tuple(inputs[role.format(n)] for n in own.states)) for role in ("{}0", "d{}_T"))
     states, tape = engine.forward(own, weights, inputs["x"], h0)
     gradients = engine.backward(own, weights, tape, inputs["dh"], dh_T)

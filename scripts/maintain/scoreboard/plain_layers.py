@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ortho_ref.adapters.layers import Layer, layer_of, of_way
+from ortho_ref.adapters.layers import Layer, layer_of
+from ortho_ref.conformance.cases.case import under
 
 
 def plain(case: Any) -> Layer | None:
@@ -10,4 +11,4 @@ def plain(case: Any) -> Layer | None:
     layer = layer_of(case)
     if layer is None or len(layer.ways) > 1 or layer.padding or layer.kept or case.config["batch_first"]:
         return None
-    return layer._replace(weights=of_way(layer.weights, layer.ways[0]))
+    return layer._replace(weights=under(f"{layer.ways[0].name}.", layer.weights))

@@ -135,7 +135,7 @@ def test_a_case_that_hangs(tmp_path, line):
         (result,) = check(run, CASE).results
         assert (result.status, result.message) == (FAILED, "did not end within 0.2 seconds")
         assert line.ended()
-        run.adapter = str(adapter_of(tmp_path, "pass"))  # which holds no line
+        run.name = str(adapter_of(tmp_path, "pass"))  # which holds no line
         run.timeout = PATIENCE
         assert check(run, AFTER).ok
 

@@ -8,7 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from ortho_ref.conformance.cases.case import DTYPES, KINDS
 from ortho_ref.conformance.cases.case_files import select
-from ortho_ref.conformance.compare import Comparison, compare, matches, scales, tolerance
+from ortho_ref.conformance.compare import Comparison, Matcher, compare, scales, tolerance
+from ortho_ref.conformance.running.outputs import NoArray
 from tests.ortho_ref.conformance.adapters import vector_of
 
 TOLERANCES = dict.fromkeys(KINDS, (1e-9, 5e-5)) | {"update": (1e-8, 5e-4)}
@@ -82,22 +83,17 @@ def test_another_shape_fails(theirs, ours):
     assert found.remark == f"has shape {theirs}; expected {ours}"
 
 
-@pytest.mark.parametrize("given_", [[1.0, 2.0], 1.0, 3, None, {"h": 1}, object(), np.ma.array([1.0, 2.0], mask=True)])
-def test_what_is_no_array_fails(given_):
-    found = one(given_, [1.0, 2.0])
-    article = "an" if type(given_) in (int, object) else "a"
-    said = f"is {article} {type(given_).__name__}; expected a NumPy array"
+def test_what_is_no_array_fails():
+    found = one(NoArray("is a list; expected a NumPy array"), [1.0, 2.0])
+    assert (found.error, found.passed, found.remark) == (np.inf, False, "is a list; expected a NumPy array")
+
+
+@pytest.mark.parametrize("dtype", [complex, np.complex64])
+def test_a_complex_array_fails(dtype):
+    """With advice."""
+    found = one(np.zeros(2, dtype), [0.0, 0.0])
+    said = f"is {np.dtype(dtype)}; expected real numbers; a complex array is a last axis of 2"
     assert (found.error, found.passed, found.remark) == (np.inf, False, said)
-
-
-@pytest.mark.parametrize("dtype", [complex, np.complex64, object, "U3", "M8[s]", [("a", float)]])
-def test_what_is_no_real_array_fails(dtype):
-    """Complex ones with advice."""
-    given_ = np.zeros(2, dtype)
-    found = one(given_, [0.0, 0.0])
-    assert (found.error, found.passed) == (np.inf, False)
-    assert found.remark.startswith(f"is {given_.dtype}; expected real numbers")
-    assert found.remark.endswith("a complex array is a last axis of 2") == (given_.dtype.kind == "c")
 
 
 FLOATS = [np.float32, np.float64, np.longdouble]
@@ -227,4 +223,4 @@ def test_matches(given_, other, dtype, fits):
     """What was given, and at least one; 1e-6 away at most, and a thousandth of how far it is from the answer."""
     vector = vector_of({"h": np.ones(2), "d_x": np.full(2, 5.0)})
     given_ = {name: np.array(array) for name, array in given_.items()}
-    assert matches(given_, other, vector, dtype) == fits
+    assert Matcher(given_, vector, dtype).matches(other) == fits

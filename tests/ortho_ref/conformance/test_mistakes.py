@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ortho_ref import fused, scan
-from ortho_ref.conformance import diagnosis
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.compare import matches
-from ortho_ref.conformance.diagnosis import beginning
+from ortho_ref.conformance.compare import Matcher
+from ortho_ref.conformance.diagnosis import diagnose
+from ortho_ref.conformance.diagnosis.seen import subject
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.mistakes.mistake import made
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, Result
@@ -183,9 +183,9 @@ def test_either_its_own_gradient_or_the_right_forward_pass(kind, everything, fai
             continue
         sorts[name].add("forward")
         scaled = any(own.get("power") for own in (vector.drawn or {"arrays": {}})["arrays"].values())
-        if scaled and matches(ours, right, vector, "float64"):
+        if scaled and Matcher(ours, vector, "float64").matches(right):
             continue  # beside very large numbers a small one is lost
-        assert not matches(ours, right, vector, "float64"), (name, id)
+        assert not Matcher(ours, vector, "float64").matches(right), (name, id)
         # a mistake may have a kink within the first step: it has none within the second, too
         if not any(_agree(*slopes((NAMED[name],), vector, outputs, step)) for step in (1e-6, 1e-8)):
             unlike.append((name, id))
@@ -492,37 +492,22 @@ ALIKE = {
 }
 
 
-@pytest.fixture(scope="module")
-def beginnings():
-    """(case, mistake) -> what it gives for the case's beginning, of those that were tried."""
-    return {}
-
-
 @pytest.fixture
-def known(everything, beginnings, monkeypatch):
+def known(everything, monkeypatch):
     """The diagnosis does not compute single mistakes again; nor could it change them."""
 
     def known_or_made(combination, vector):
-        if len(combination) > 1:
-            return made(combination, vector)
         key = vector.id, combination[0].name
-        if vector is VECTORS[vector.id]:
+        if len(combination) == 1 and vector is VECTORS[vector.id] and key in everything:
             return everything[key]
-        if key not in beginnings:
-            try:
-                beginnings[key] = made(combination, vector)
-            except Exception as error:  # `tried` takes those that mean that they do not go together
-                beginnings[key] = error
-        if isinstance(beginnings[key], Exception):
-            raise beginnings[key]
-        return beginnings[key]
+        return made(combination, vector)
 
-    monkeypatch.setattr(beginning, "made", known_or_made)
+    monkeypatch.setattr("ortho_ref.conformance.mistakes.mistake.made", known_or_made)
 
 
 def told(given, dtype="float64"):
     """The results of failing cases, with diagnoses."""
-    return diagnosis.diagnose([VECTORS[id] for id in given], [Result(id, FAILED) for id in given], given, dtype)
+    return diagnose([VECTORS[id] for id in given], [Result(id, FAILED) for id in given], given, dtype)
 
 
 def finite(outputs):
@@ -545,7 +530,7 @@ def test_every_mistake_is_told_on_every_case_that_it_fails_on(everything, fails,
             alone = {names[0] for names in result.mistakes if len(names) == 1}
             assert name in alone, result
             case = VECTORS[result.id].case
-            where = (case.kind, diagnosis.subject(case))
+            where = (case.kind, subject(case))
             assert result.diagnosis.startswith(f"your outputs equal {where[1]} with "), result
             assert NAMED[name].says in result.diagnosis or len(alone) > 3
             if len(alone) > 1 and alone not in alike[where]:
@@ -578,7 +563,7 @@ def test_pairs_are_told_by_what_gives_their_outputs(id, everything, known):
         if finite(outputs) and status(id, outputs) == FAILED:
             found = told({id: outputs})[0].mistakes
             ways = [tuple(NAMED[name] for name in names) for names in found]
-            assert any(matches(outputs, made(way, vector), vector, "float64") for way in ways), (a, b, found)
+            assert any(Matcher(outputs, vector, "float64").matches(made(way, vector)) for way in ways), (a, b, found)
 
 
 # No false alarm

@@ -108,6 +108,12 @@ def test_what_is_no_array(value):
     assert view(value) == NoArray(f"is a {type(value).__name__}; expected a NumPy array")
 
 
+@pytest.mark.parametrize("dtype", [object, "U3", "M8[s]", [("a", float)]])
+def test_what_is_no_array_of_numbers(dtype):
+    array = np.zeros(2, dtype)
+    assert outputs_of({"y": array}, {"y": (2,)})["y"] == NoArray(f"is {array.dtype}; expected real numbers")
+
+
 def test_copies_are_taken():
     """What the implementation does with its arrays later changes nothing; one without end is not copied."""
     array = np.arange(4.0)

@@ -12,6 +12,7 @@ from ortho_ref import activations, backend, scan
 from ortho_ref.cells import CELLS, GRUResetBefore
 from ortho_ref.conformance import check
 from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.mistakes.mistake import made
@@ -36,7 +37,7 @@ def wrong(case):
 def gradients():
     """The gradients of a case by `scan`, as anybody computes them."""
     inputs, cell = BY_ID[GRU].case.inputs, GRUResetBefore("tanh")
-    weights = reference.under("weights.", inputs)
+    weights = under("weights.", inputs)
     _, tape = scan.forward(cell, weights, inputs["x"], inputs["h0"])
     found = scan.backward(cell, weights, tape, inputs["dh"], inputs["dh_T"])
     return [found.x.tobytes(), found.h0.tobytes(), *(array.tobytes() for array in found.weights.values())]
