@@ -102,7 +102,7 @@ def check_switch(argument: str, value: Any) -> None:
 
 def check_choice(argument: str, value: Any, allowed: Collection[str]) -> None:
     """One of the names."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(not_among(argument, value, allowed))
 
 

@@ -27,6 +27,7 @@ from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.boundary import (
     as_array,
     check_array,
+    check_choice,
     check_deltas,
     check_dicts,
     check_has,
@@ -39,7 +40,6 @@ from ortho_ref.boundary import (
     kind_of,
     named,
     nearest,
-    not_among,
     precision,
     precision_of_most,
 )
@@ -159,10 +159,8 @@ class Network:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
         self._check_layers()
         check_integer("output_size", self.output_size)
-        if self.readout not in ("every", "last"):
-            raise ValueError(not_among("readout", self.readout, ("every", "last")))
-        if self.loss not in LOSSES:
-            raise ValueError(not_among("loss", self.loss, LOSSES))
+        check_choice("readout", self.readout, ("every", "last"))
+        check_choice("loss", self.loss, LOSSES)
         check_number("dropout", self.dropout, lambda rate: 0 <= rate < 1, "0 <= dropout < 1")
         self._check_embedding()
         self._check_dropped_weights()

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array, is_array, library_of, xp_of
-from ortho_ref.boundary import check_indices, check_input, is_tokens, kind_of, not_among
+from ortho_ref.boundary import check_choice, check_indices, check_input, is_tokens, kind_of
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.language.dropout import Dropout
@@ -80,8 +80,7 @@ class Reader(Network):
     join: str = "once"
 
     def __post_init__(self) -> None:
-        if self.join not in JOINS:
-            raise ValueError(not_among("join", self.join, JOINS))
+        check_choice("join", self.join, JOINS)
         super().__post_init__()
         if self.readout != "last":
             raise ValueError(f"readout of a reader is {self.readout!r}; allowed: 'last'")
