@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.training.task import Named, check_integer, opened
-from tasks.files import not_text
+from tasks.files import not_text, refuse_binary
 from tasks.windows import COLUMNS, Windows, bigram_baseline, notes_of
 
 _PIECE = 1 << 20
@@ -47,9 +47,7 @@ class _Pieces:
             raise type(error)(f"data is {self.file}: {error.strerror}") from error
 
     def _decoded(self, decoder: codecs.IncrementalDecoder, piece: bytes, done: int) -> str:
-        # NUL is UTF-8, but no text has it; binary files and UTF-16 do
-        if (nul := piece.find(0)) >= 0:
-            raise ValueError(f"{self.file} is binary: byte {done + nul} is NUL; expected UTF-8 text")
+        refuse_binary(piece, str(self.file), done)
         kept = decoder.getstate()[0]
         try:
             return decoder.decode(piece, final=not piece)
