@@ -149,5 +149,4 @@ def resampled(samples: np.ndarray, rate: int, to: int) -> np.ndarray:
         raise ValueError(f"it has {rate:,} samples a second, which cannot be brought to {to:,}: convert it before")
     from scipy import signal
 
-    found: np.ndarray = signal.resample_poly(samples, to // shared, rate // shared)
-    return found
+    return signal.resample_poly(samples, to // shared, rate // shared)

@@ -61,15 +61,13 @@ def form_of(cell: Cell) -> ModuleType:
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
     """As `scan.forward`: states (T+1, B, n), entry 0 being h0, and the tape for `backward`."""
     check_forward(cell, weights, x, h0)
-    states: tuple[State, Any] = form_of(cell).unroll(cell, weights, x, h0)
-    return states
+    return form_of(cell).unroll(cell, weights, x, h0)
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """As `scan.backward`, from the tape of `forward`, which is not changed and may be used again."""
     check_backward(cell, weights, tape, Tape if has_form(cell) else scan.Tape, dh, dh_T)
-    gradients: SequenceGradients = form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
-    return gradients
+    return form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
 
 
 def doors(unroll: Callable[..., Any], unroll_back: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
@@ -77,13 +75,11 @@ def doors(unroll: Callable[..., Any], unroll_back: Callable[..., Any]) -> tuple[
 
     def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
         check_forward(cell, weights, x, h0)
-        states: tuple[State, Any] = unroll(cell, weights, x, h0)
-        return states
+        return unroll(cell, weights, x, h0)
 
     def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
         check_backward(cell, weights, tape, Tape, dh, dh_T)
-        gradients: SequenceGradients = unroll_back(cell, weights, tape, dh, dh_T)
-        return gradients
+        return unroll_back(cell, weights, tape, dh, dh_T)
 
     return forward, backward
 

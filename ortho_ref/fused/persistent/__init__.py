@@ -22,14 +22,12 @@ def has_form(cell: Cell) -> bool:
 
 def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
     """Of arguments that have been checked, on a GPU; ValueError for others, and for an n that does not fit it."""
-    states: tuple[State, Any] = fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
-    return states
+    return fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
 
 
 def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """`backward` of arguments that have been checked."""
-    gradients: SequenceGradients = fused.form_of(cell).unroll_back(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
-    return gradients
+    return fused.form_of(cell).unroll_back(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
 
 
 #: Doors, as those of `fused`, whose tape `backward` takes too.
