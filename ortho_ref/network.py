@@ -333,6 +333,7 @@ class Network:
             self._check_dropped(x)
         if h0 is None:
             return
+        check_has("h0", h0, "__len__", "a list with a state for each layer")
         if len(h0) != len(self.layers):
             raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
         for i, (layer, state) in enumerate(zip(self.layers, h0, strict=True)):
