@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.boundary import not_among
+from ortho_ref.boundary import check_choice
 
 
 def sigmoid(a: Array) -> Array:
@@ -121,6 +121,5 @@ ACTIVATIONS = {
 
 def activation(name: str) -> Activation:
     """The activation called `name`, of `ACTIVATIONS`; ValueError if there is none."""
-    if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ValueError(not_among("activation", name, ACTIVATIONS))
+    check_choice("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]

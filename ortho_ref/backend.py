@@ -221,7 +221,7 @@ def to_device(tree: Any, device: str) -> Any:
     TypeError
         Numbers that devices do not have (objects, strings, longdouble).
     """
-    if device not in _DEVICES:
+    if not isinstance(device, str) or device not in _DEVICES:
         raise ValueError(f"device is {device!r}; allowed: {', '.join(map(repr, _DEVICES))}")
     target = _load(_DEVICES[device])
 

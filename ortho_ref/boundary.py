@@ -102,7 +102,7 @@ def check_switch(argument: str, value: Any) -> None:
 
 def check_choice(argument: str, value: Any, allowed: Collection[str]) -> None:
     """One of the names."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(not_among(argument, value, allowed))
 
 
@@ -229,12 +229,17 @@ def check_weights(cell: "Cell", weights: Any) -> Array:
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights is {kind_of(weights)}; expected a dict, as the cell's init gives it")
     names = cell.shapes(1, 1)
-    if absent := [name for name in names if name not in weights]:
-        raise ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
-    for name in weights:
-        if name not in names:
-            raise ValueError(f"weights holds {name!r}{nearest(name, names)}; the weights are {', '.join(names)}")
+    _check_names("weights", weights, names, f"the weights are {', '.join(names)}")
     return check_dense(cell, dict(weights))
+
+
+def _check_names(argument: str, given: Mapping[str, Any], names: Collection[str], expected: str) -> None:
+    """All of these names, and no other; `expected` says so in words."""
+    if absent := [name for name in names if name not in given]:
+        raise ValueError(f"{argument} holds no {', no '.join(absent)}; {expected}")
+    for name in given:
+        if name not in names:
+            raise ValueError(f"{argument} holds {name!r}{nearest(name, names)}; {expected}")
 
 
 def check_dense(cell: "Cell", weights: "Weights") -> Array:
@@ -343,10 +348,6 @@ def check_cotangents(cell: "Cell", W: Array, tape: Any, kind: type[Any], dh: Any
 def check_deltas(params: Mapping[str, Array], deltas: Any) -> None:
     """A delta for each parameter, of its shape and dtype, and no other."""
     check_dicts(deltas=deltas)
-    if absent := [name for name in params if name not in deltas]:
-        raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
-    for name in deltas:
-        if name not in params:
-            raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
+    _check_names("deltas", deltas, params, "expected one for each parameter")
     for name, delta in deltas.items():
         check_array(f"delta of {name}", as_array(delta), params[name].shape, params[name].dtype)

@@ -4,7 +4,6 @@ The one list of the papers, and of what each is to be cited for.
 """
 
 from collections.abc import Iterator
-from functools import singledispatch
 
 from ortho_ref.boundary import kind_of
 from ortho_ref.cells import Cell
@@ -150,49 +149,35 @@ MODELS: dict[str, tuple[str, ...]] = {"irnn": ("irnn",), "sgornn": ("sgornn",), 
 
 def papers_of(model: object) -> tuple[str, ...]:
     """Keys, in `PAPERS`' order, of the papers whose equations a model uses; `cite` says what a model can be."""
-    found = set(_keys(model))
+    found = {key for part in _parts(model) for key in _keys(part)}
     return tuple(key for key in PAPERS if key in found)
 
 
-@singledispatch
-def _keys(model: object) -> Iterator[str]:
-    raise TypeError(
-        f"model is {kind_of(model)}; allowed: a layer, a network, a cell, a parametrization, a model's name"
-    )
+def _parts(model: object) -> Iterator[object]:
+    """A model, and all that it is made of."""
+    model = build(model, 8, 8) if isinstance(model, str) else model
+    yield model
+    if isinstance(model, Network):
+        for layer in model.layers:
+            yield from _parts(layer)
+    if isinstance(model, Recurrent):
+        yield from (model.cell, *model.parametrizations.values())
 
 
-@_keys.register
-def _of_name(name: str) -> Iterator[str]:
-    return _keys(build(name, 8, 8))
-
-
-@_keys.register
-def _of_cell(cell: Cell) -> Iterator[str]:
-    yield from CELLS.get(name_of_cell(cell), ())
-    if getattr(cell, "activation", None) == "modrelu":
-        yield "urnn"
-
-
-@_keys.register
-def _of_parametrization(kept: Parametrization) -> Iterator[str]:
-    yield from PARAMETRIZATIONS.get(name_of(kept), ())
-
-
-@_keys.register
-def _of_layer(layer: Recurrent) -> Iterator[str]:
-    yield from MODELS.get(layer.name or "", ())
-    for part in (layer.cell, *layer.parametrizations.values()):
-        yield from _keys(part)
-
-
-@_keys.register
-def _of_network(network: Network) -> Iterator[str]:
-    for layer in network.layers:
-        yield from _keys(layer)
-    if network.regularizers != Regularizers():
-        yield "awd-lstm"
-    if isinstance(network, Reader):
-        yield "goru"
+def _keys(part: object) -> tuple[str, ...]:
+    """Those of a part by itself."""
+    if isinstance(part, Cell):
+        own = CELLS.get(name_of_cell(part), ())
+        return (*own, "urnn") if getattr(part, "activation", None) == "modrelu" else own
+    if isinstance(part, Parametrization):
+        return PARAMETRIZATIONS.get(name_of(part), ())
+    if isinstance(part, Recurrent):
+        return MODELS.get(part.name or "", ())
+    if isinstance(part, Network):
+        used = {"awd-lstm": part.regularizers != Regularizers(), "goru": isinstance(part, Reader)}
+        return tuple(key for key in used if used[key])
+    what = "a layer, a network, a cell, a parametrization, a model's name"
+    raise TypeError(f"model is {kind_of(part)}; allowed: {what}")
 
 
 def cite(model: object) -> str:

@@ -157,3 +157,8 @@ def dropout_scale(rng: np.random.Generator, rate: float, like: Array, shape: tup
     """
     kept = rng.random(like.shape if shape is None else shape, np.float32) >= rate
     return library_of(like).from_host(kept.astype(like.dtype) / like.dtype.type(1 - rate))
+
+
+def dropped(s: Array | None, x: Array) -> Array:
+    """s * x; x where nothing is dropped, and s is None."""
+    return x if s is None else s * x

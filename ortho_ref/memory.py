@@ -20,15 +20,6 @@ def resident(pid: int) -> int:
         return 0
 
 
-def total_memory() -> int | None:
-    """What the machine, or the container, has; None where it does not tell."""
-    try:
-        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError, AttributeError):  # Windows has no sysconf
-        return None
-    return min([most, *(limit for name, _, _ in _FILES if (limit := _read(name)) is not None)])
-
-
 def free_memory() -> int | None:
     """What the machine, or the container, can still give to programs; None where it does not tell."""
     try:

@@ -19,7 +19,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeGuard
 import numpy as np
 
 from ortho_ref import files
-from ortho_ref.boundary import check_integer, check_number, nearest, not_among, short
+from ortho_ref.boundary import check_choice, check_integer, check_number, check_switch, nearest, not_among, short
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.language.embedding import Embedding
@@ -121,12 +121,12 @@ def _described(name: str, model: Callable[..., Recurrent]) -> str:
 
 def _check_option(option: str, value: object, hint: Any) -> None:
     """ValueError unless a switch is on or off and a word is one of its type's; what numbers go to checks them."""
-    if hint is bool and not isinstance(value, bool):
-        raise ValueError(f"{option} is {value!r}; allowed: True, False")
+    if hint is bool:
+        check_switch(option, value)
     kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
     words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
-    if words and not (isinstance(value, str) and value in words) and not (value is None and type(None) in kinds):
-        raise ValueError(not_among(option, value, words))
+    if words and not (value is None and type(None) in kinds):
+        check_choice(option, value, words)
 
 
 @_listed

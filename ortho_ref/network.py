@@ -27,6 +27,7 @@ from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.boundary import (
     as_array,
     check_array,
+    check_choice,
     check_deltas,
     check_dicts,
     check_has,
@@ -39,7 +40,6 @@ from ortho_ref.boundary import (
     kind_of,
     named,
     nearest,
-    not_among,
     precision,
     precision_of_most,
 )
@@ -49,7 +49,7 @@ from ortho_ref.fused.compiled import pool
 from ortho_ref.language.dropout import Dropout
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.regularizers import Regularizers
-from ortho_ref.layers import Dense, affine, affine_pullback, real_features, real_features_pullback
+from ortho_ref.layers import Dense, affine, affine_pullback, dropped, real_features, real_features_pullback
 from ortho_ref.losses import COMPUTED, LOSSES, check_targets, parts, readout_in_chunks, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.printing import ArraysByName, brief
@@ -159,10 +159,8 @@ class Network:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
         self._check_layers()
         check_integer("output_size", self.output_size)
-        if self.readout not in ("every", "last"):
-            raise ValueError(not_among("readout", self.readout, ("every", "last")))
-        if self.loss not in LOSSES:
-            raise ValueError(not_among("loss", self.loss, LOSSES))
+        check_choice("readout", self.readout, ("every", "last"))
+        check_choice("loss", self.loss, LOSSES)
         check_number("dropout", self.dropout, lambda rate: 0 <= rate < 1, "0 <= dropout < 1")
         self._check_embedding()
         self._check_dropped_weights()
@@ -335,6 +333,7 @@ class Network:
             self._check_dropped(x)
         if h0 is None:
             return
+        check_has("h0", h0, "__len__", "a list with a state for each layer")
         if len(h0) != len(self.layers):
             raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
         for i, (layer, state) in enumerate(zip(self.layers, h0, strict=True)):
@@ -374,7 +373,7 @@ class Network:
             tokens, words = x, dropout.words(E)
             x = self.embedding.forward({"E": E}, tokens, words)
         inputs = dropout.inputs(x)
-        x = x if inputs is None else inputs * x  # [bp:lm-dropout/scale]
+        x = dropped(inputs, x)  # [bp:lm-dropout/scale]
         tapes, last, weights, scales = [], [], [], []
         for i, layer in enumerate(self.layers):
             weights.append(dropout.weights(i, _without_prefix(f"layer{i}.", params)))
@@ -385,7 +384,7 @@ class Network:
             last.append(state_of(tuple(part[-1] for part in h)))
             x = features = real_features(h[0][1:])
             scales.append(dropout.outputs(i, x))
-            x = x if scales[i] is None else scales[i] * x  # [bp:lm-dropout/scale]
+            x = dropped(scales[i], x)  # [bp:lm-dropout/scale]
         read = x if self.readout == "every" else x[-1]
         return last, NetworkTape(tapes, scales, read, features, tokens, words, inputs, weights)
 
@@ -499,14 +498,13 @@ class Network:
             dk, dh = self.regularizers.penalty_gradients(_read(tape), tape.features)
         dx = dx if dk is None else dx + dk
         for i in reversed(range(len(self.layers))):
-            scale = tape.scales[i]
-            dx = dx if scale is None else scale * dx  # [bp:lm-dropout/scale_gradient]
+            dx = dropped(tape.scales[i], dx)  # [bp:lm-dropout/scale_gradient]
             if i == len(self.layers) - 1 and dh is not None:
                 dx = dx + dh
             own, dx = self.layer_gradients(i, params, buffers, tape, dx)
             gradients |= own
         if self.embedding is not None:
-            de = dx if tape.inputs is None else tape.inputs * dx  # [bp:lm-dropout/scale_gradient]
+            de = dropped(tape.inputs, dx)  # [bp:lm-dropout/scale_gradient]
             gradients["embedding.E"] = self.embedding.backward(tape.tokens, de, tape.words)["E"]
         return gradients
 
@@ -670,11 +668,11 @@ class Network:
         return self._layer(i, params, buffers, {})[2]
 
     def _layer(
-        self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights
+        self, i: int, params: Params, buffers: NamedBuffers, scales: Weights
     ) -> tuple[Params, NamedBuffers, Weights]:
         """Layer i's parameters and buffers by its own names, and the dense weights, after dropout of recurrent ones."""
         own, own_buffers = self._own(i, params, buffers)
-        own = _scaled(own, dropped)  # [bp:lm-dropout/weights]
+        own = _scaled(own, scales)  # [bp:lm-dropout/weights]
         return own, own_buffers, self.layers[i].dense(own, own_buffers)
 
     def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
@@ -684,7 +682,7 @@ class Network:
 
 def _read(tape: NetworkTape) -> Array:
     """What the readout reads, at every step."""
-    return tape.features if tape.scales[-1] is None else tape.scales[-1] * tape.features
+    return dropped(tape.scales[-1], tape.features)
 
 
 def _scaled(values: Params, scales: Weights) -> Params:

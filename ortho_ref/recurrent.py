@@ -18,6 +18,7 @@ from ortho_ref.backend import Array, complex_dtype, library_of
 from ortho_ref.boundary import (
     as_array,
     check_array,
+    check_choice,
     check_cotangents,
     check_deltas,
     check_dense,
@@ -29,7 +30,6 @@ from ortho_ref.boundary import (
     generator,
     kind_of,
     named,
-    not_among,
     precision,
     short,
 )
@@ -144,8 +144,7 @@ class Recurrent:
 
     def __post_init__(self) -> None:
         self._check_kinds()
-        if self.engine not in ENGINES:
-            raise ValueError(not_among("engine", self.engine, ENGINES))
+        check_choice("engine", self.engine, ENGINES)
         if self.engine in _OF_SOME and (reason := _OF_SOME[self.engine].refusal(self.cell)) is not None:
             raise ValueError(reason)
         for argument, given, allowed in (

@@ -41,22 +41,9 @@ def shown(text: object, limit: int | None = LIMIT) -> str:
     return _cut(" ".join(str(text).split()), limit, _visible)
 
 
-def shown_lines(text: object, limit: int | None = LIMIT) -> str:
-    r"""A text of many lines, for a terminal.
-
-    Parameters
-    ----------
-    text : object
-        Anything that `str` takes, of any length.
-    limit : int, optional
-        The most characters to return; None: all of them.
-
-    Returns
-    -------
-    str
-        As `shown`, but that spaces, "\n" and "\t" stay.
-    """
-    return _cut(str(text), limit, lambda c: c if c in "\n\t" else _visible(c))
+def shown_lines(text: object) -> str:
+    r"""A text of many lines, for a terminal: all of it, as by `shown`, but that spaces, "\n" and "\t" stay."""
+    return "".join(c if c in "\n\t" else _visible(c) for c in str(text))
 
 
 def cut(text: str, limit: int = LIMIT) -> str:

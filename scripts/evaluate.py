@@ -88,7 +88,7 @@ def _give(figures: Record, said: Table | None, text: str, as_json: bool) -> None
     if said is not None:
         give(said)
     if text:
-        give(shown_lines(text, None))
+        give(shown_lines(text))
 
 
 def main(

@@ -189,11 +189,11 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
         states = states_of(grid.cells, grid.out)
         check_begun(states, experiment, grid.scale)
     if action is Action.status:
-        give(shown_lines(overview(states), None))
+        give(shown_lines(overview(states)))
     elif action is Action.table:
         text = FORMS[form](experiment, lines_of(experiment, states), grid.scale)
         besides = measured(experiment, states) if form is Form.markdown else ""
-        give(shown_lines(f"{text}\n\n{besides}" if besides else text, None))
+        give(shown_lines(f"{text}\n\n{besides}" if besides else text))
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
         for state in Results(ROOT).store(experiment, states):

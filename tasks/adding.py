@@ -85,11 +85,6 @@ class Adding(Generated):
         """How often the sum of two is within 0.04 of 1."""
         return 1 - 0.96**2
 
-    def _draw(self, rng: np.random.Generator, N: int) -> tuple[np.ndarray, np.ndarray]:
-        """Values (N, T) and marked steps (N, 2) of N sequences."""
-        values = rng.random((N, self.length), np.float32)
-        return values, self._steps(rng, N)
-
     def _steps(self, rng: np.random.Generator, N: int) -> np.ndarray:
         """Marked steps (N, 2) of N sequences."""
         half = self.length // 2
@@ -106,7 +101,8 @@ class Adding(Generated):
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
         """A batch of newly drawn sequences: x (T, B, 2), y (B, 1)."""
-        return self.batch(*self._draw(rng, batch_size))
+        values = rng.random((batch_size, self.length), np.float32)
+        return self.batch(values, self._steps(rng, batch_size))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """Batches to train on, without end: x (T, B, 2), y (B, 1).

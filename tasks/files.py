@@ -168,13 +168,17 @@ def unzipped(stream: IO[bytes], most: int) -> bytes:
 
 def text_of(data: bytes, where: str) -> str:
     """The text of bytes in UTF-8; ValueError for what is no text, or only the beginning of one."""
-    # NUL is UTF-8, but no text has it; binary files and UTF-16 do
-    if (nul := data.find(0)) >= 0:
-        raise ValueError(f"{where} is binary: byte {nul} is NUL; expected UTF-8 text")
+    refuse_binary(data, where)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise not_text(where, error.reason, error.start, data[error.start]) from None
+
+
+def refuse_binary(data: bytes, where: str, before: int = 0) -> None:
+    """ValueError for NUL, which is UTF-8, but no text has it: binary files and UTF-16 do.  before: bytes up to here."""
+    if (nul := data.find(0)) >= 0:
+        raise ValueError(f"{where} is binary: byte {before + nul} is NUL; expected UTF-8 text")
 
 
 def not_text(where: str, reason: str, at: int, byte: int) -> ValueError:

@@ -12,13 +12,11 @@ validation part as well; so it is here unless told otherwise.
 """
 
 import warnings
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.training.examples import frequency_baseline
 from ortho_ref.training.task import Batch, Vectors
 from tasks.files import text_of
 from tasks.sets import HAR, HAR_CHANNELS, DataSet
@@ -78,7 +76,7 @@ class Har(Stretches):
             raise ValueError(f"{self._folder.path}: {still} never changes in {train_part}; it cannot be standardised")
 
     def _read(self, part: str) -> tuple[np.ndarray, np.ndarray]:
-        """Signals (N, 128, 9) and labels less one (N,)."""
+        """Signals (N, 128, 9) and classes (N,)."""
         where = f"{self._folder.path}: {part}/y_{part}.txt"
         labels = numbers(self._folder.read(f"{part}/y_{part}.txt"), where)
         if labels.shape[1] != 1 or not np.isin(labels, np.arange(1, ACTIVITIES + 1)).all():
@@ -93,7 +91,7 @@ class Har(Stretches):
                     f"{len(labels):,} of {STEPS}, as there are labels"
                 )
             signals.append(own)
-        return np.stack(signals, axis=2), labels[:, 0].astype(np.intp) - 1
+        return np.stack(signals, axis=2), np.array(MERGED[self.classes])[labels[:, 0].astype(np.intp) - 1]
 
     @property
     def output_size(self) -> int:
@@ -110,17 +108,8 @@ class Har(Stretches):
         """The share that is right."""
         return "binary_accuracy" if self.classes == 2 else "accuracy"
 
-    def _classes_of(self, labels: np.ndarray) -> np.ndarray:
-        return np.array(MERGED[self.classes])[labels]
-
-    @cached_property
-    def baseline(self) -> float:
-        """The loss of a predictor that knows how often each class is."""
-        trained, held_out = (self._classes_of(labels) for _, labels in (self._training, self._held_out))
-        return frequency_baseline(trained, held_out, self.classes)
-
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
         """The batch of some windows (B,): x (128, B, 9), y (B,)."""
         signals, labels = self._held_out if held_out else self._training
         x = (signals[chosen].swapaxes(0, 1) - self.mean) / self.deviation
-        return Batch(np.ascontiguousarray(x, np.float32), self._classes_of(labels[chosen]))
+        return Batch(np.ascontiguousarray(x, np.float32), labels[chosen])

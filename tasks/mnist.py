@@ -10,13 +10,11 @@ the code of full-capacity uRNN.
 """
 
 import math
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.training.examples import frequency_baseline
 from ortho_ref.training.task import Batch, Vectors, check_choice
 from tasks.sets import MNIST, DataSet
 from tasks.stretches import Stretches
@@ -53,6 +51,7 @@ class Mnist(Stretches):
     SET: ClassVar[DataSet] = MNIST
     name: ClassVar[str] = "mnist"
     input: ClassVar[Vectors] = Vectors(1)
+    classes = DIGITS
     output_size: ClassVar[int] = DIGITS
     loss: ClassVar[str] = "cross_entropy"
     metric: ClassVar[str] = "accuracy"
@@ -85,11 +84,6 @@ class Mnist(Stretches):
         if len(digits) and digits.max() >= DIGITS:
             raise ValueError(f"{wheres[1]} has the label {digits.max()}; expected 0 to {DIGITS - 1}")
         return images.reshape(len(images), -1), digits
-
-    @cached_property
-    def baseline(self) -> float:
-        """The loss of a predictor that knows how often each digit is."""
-        return frequency_baseline(self._training[1], self._held_out[1], DIGITS)
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
         """The batch of some images (B,): x (784, B, 1), y (B,)."""

@@ -22,5 +22,4 @@ class PtbWord(SplitText):
     UNIT: ClassVar[str] = "words"
 
     def _symbols(self, part: str) -> list[str]:
-        name = f"ptb.{part}.txt"
-        return words_of(self._text(name))
+        return words_of(self._text(f"ptb.{part}.txt"))

@@ -60,6 +60,11 @@ class DataSet(NamedTuple):
         return sum(archive.size for archive in self.ways[0]) if self.ways else 0
 
 
+def _file(name: str, folders: tuple[str, ...], size: int, sha256: str, member: str) -> Archive:
+    """A file of a set, `member`, that lies by itself in each of these folders."""
+    return Archive(name, tuple(f"{folder}{name}" for folder in folders), f"sha256:{sha256}", size, "file", {"": member})
+
+
 _MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
 
 
@@ -135,17 +140,7 @@ PTB = DataSet(
         *(File(f"ptb.char.{part}.txt", most, sha256) for part, (most, sha256) in _PTB_CHARACTERS.items()),
     ),
     (
-        tuple(
-            Archive(
-                f"ptb.{part}.txt",
-                tuple(f"{mirror}ptb.{part}.txt" for mirror in _PTB_MIRRORS),
-                f"sha256:{sha256}",
-                size,
-                "file",
-                {"": f"ptb.{part}.txt"},
-            )
-            for part, (size, sha256) in _PTB_WORDS.items()
-        ),
+        tuple(_file(f"ptb.{part}.txt", _PTB_MIRRORS, *own, f"ptb.{part}.txt") for part, own in _PTB_WORDS.items()),
         (
             Archive(
                 "simple-examples.tgz",
@@ -191,17 +186,7 @@ WIKITEXT_2 = DataSet(
                 {f"wikitext-2/wiki.{part}.tokens": f"wiki.{part}.tokens" for part in _WIKITEXT},
             ),
         ),
-        tuple(
-            Archive(
-                f"{part}.txt",
-                (f"{_EXAMPLES}{part}.txt",),
-                f"sha256:{sha256}",
-                size,
-                "file",
-                {"": f"wiki.{part}.tokens"},
-            )
-            for part, (size, sha256) in _WIKITEXT.items()
-        ),
+        tuple(_file(f"{part}.txt", (_EXAMPLES,), *own, f"wiki.{part}.tokens") for part, own in _WIKITEXT.items()),
     ),
     ("wikitext-2",),
 )

@@ -86,6 +86,10 @@ def _with_sizes(data: bytes) -> bytes:
     return data
 
 
+#: What SciPy raises for a file that is none.
+_NO_WAV = (ValueError, TypeError, ArithmeticError, LookupError, NameError, EOFError, struct.error)
+
+
 def _of_wav(data: bytes, where: str) -> tuple[np.ndarray, int]:
     from scipy.io import wavfile
 
@@ -98,16 +102,7 @@ def _of_wav(data: bytes, where: str) -> tuple[np.ndarray, int]:
             warnings.simplefilter("ignore", wavfile.WavFileWarning)  # a chunk that it does not know
             warnings.filterwarnings("error", "Reached EOF", wavfile.WavFileWarning)
             rate, samples = wavfile.read(_Whole(data))
-    except (
-        ValueError,
-        TypeError,
-        ArithmeticError,
-        LookupError,
-        NameError,
-        EOFError,
-        struct.error,
-        wavfile.WavFileWarning,
-    ) as error:
+    except (*_NO_WAV, wavfile.WavFileWarning) as error:
         raise ValueError(
             f"{where} is damaged, or no WAV file of PCM or floating-point numbers: {str(error)[:200]}"
         ) from None
@@ -154,5 +149,4 @@ def resampled(samples: np.ndarray, rate: int, to: int) -> np.ndarray:
         raise ValueError(f"it has {rate:,} samples a second, which cannot be brought to {to:,}: convert it before")
     from scipy import signal
 
-    found: np.ndarray = signal.resample_poly(samples, to // shared, rate // shared)
-    return found
+    return signal.resample_poly(samples, to // shared, rate // shared)

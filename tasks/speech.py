@@ -60,8 +60,7 @@ def frames_of(samples: np.ndarray, form: str = "paper") -> np.ndarray:
 def _powers(samples: np.ndarray) -> np.ndarray:
     """|X|^2 of each frame, (frames, 129)."""
     windows = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
-    powers: np.ndarray = abs(np.fft.rfft(windows * _HANN)) ** 2
-    return powers
+    return abs(np.fft.rfft(windows * _HANN)) ** 2
 
 
 class Speech(Examples):

@@ -1,12 +1,13 @@
 """What tasks on labelled examples of a data set share: what trains and what is held out are stretches of its parts."""
 
 from abc import abstractmethod
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 
-from ortho_ref.training.examples import Examples
+from ortho_ref.training.examples import Examples, frequency_baseline
 from ortho_ref.training.task import Named
 from tasks.files import Folder
 from tasks.parts import Part, check_apart, copy_without_baseline, part_of
@@ -24,6 +25,7 @@ class Stretches(Examples):
 
     SET: ClassVar[DataSet]
     PARTS: ClassVar[tuple[str, ...]] = ("train", "test")
+    classes: int  # that labels are of, from 0 on
 
     def __init__(self, data: Path | str | None, train_part: str, eval_part: str, other_data: bool) -> None:
         train, held_out = part_of(train_part, self.PARTS, "train_part"), part_of(eval_part, self.PARTS, "eval_part")
@@ -45,6 +47,11 @@ class Stretches(Examples):
         examples, labels = self._parts[part.name]
         start, stop = part.bounds(len(labels), option)
         return examples[start:stop], labels[start:stop]
+
+    @cached_property
+    def baseline(self) -> float:
+        """The loss of a predictor that knows how often each class is."""
+        return frequency_baseline(self._training[1], self._held_out[1], self.classes)
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -18,44 +18,37 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.training.task import Named, check_integer, opened
-from tasks.files import not_text
+from tasks.files import not_text, refuse_binary
 from tasks.windows import COLUMNS, Windows, bigram_baseline, notes_of
 
 _PIECE = 1 << 20
 _POINTS = 0x110000
 
 
-class _Pieces:
-    """The characters of a file in pieces, and the SHA-256 of its bytes up to there."""
+def _pieces(file: Path, sha256: Any) -> Iterator[np.ndarray]:
+    """Code points of a file, in pieces; sha256 takes in its bytes.  OSError and ValueError as of `Text`."""
+    decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
+    try:
+        with open(file, "rb", opener=opened) as stream:
+            while True:
+                piece = stream.read(_PIECE)
+                sha256.update(piece)
+                yield np.frombuffer(_decoded(decoder, piece, str(file), done).encode("utf-32-le"), "<u4")
+                done += len(piece)
+                if not piece:
+                    return
+    except OSError as error:
+        raise type(error)(f"data is {file}: {error.strerror}") from error
 
-    def __init__(self, file: Path) -> None:
-        self.file, self.sha256 = file, hashlib.sha256()
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Code points.  OSError and ValueError as of `Text`."""
-        decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
-        try:
-            with open(self.file, "rb", opener=opened) as stream:
-                while True:
-                    piece = stream.read(_PIECE)
-                    self.sha256.update(piece)
-                    yield np.frombuffer(self._decoded(decoder, piece, done).encode("utf-32-le"), "<u4")
-                    done += len(piece)
-                    if not piece:
-                        return
-        except OSError as error:
-            raise type(error)(f"data is {self.file}: {error.strerror}") from error
-
-    def _decoded(self, decoder: codecs.IncrementalDecoder, piece: bytes, done: int) -> str:
-        # NUL is UTF-8, but no text has it; binary files and UTF-16 do
-        if (nul := piece.find(0)) >= 0:
-            raise ValueError(f"{self.file} is binary: byte {done + nul} is NUL; expected UTF-8 text")
-        kept = decoder.getstate()[0]
-        try:
-            return decoder.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
-            at, byte = done - len(kept) + error.start, (kept + piece)[error.start]
-            raise not_text(str(self.file), error.reason, at, byte) from None
+def _decoded(decoder: codecs.IncrementalDecoder, piece: bytes, where: str, done: int) -> str:
+    refuse_binary(piece, where, done)
+    kept = decoder.getstate()[0]
+    try:
+        return decoder.decode(piece, final=not piece)
+    except UnicodeDecodeError as error:
+        at, byte = done - len(kept) + error.start, (kept + piece)[error.start]
+        raise not_text(where, error.reason, at, byte) from None
 
 
 class Text(Windows):
@@ -82,8 +75,8 @@ class Text(Windows):
     def _read(self, data: Path) -> tuple[np.ndarray, np.ndarray, str, int]:
         """Alphabet, tokens, SHA-256, and how many line ends are of two characters."""
         seen, count, returns, last = np.zeros(_POINTS, bool), 0, 0, 0
-        first = _Pieces(data)
-        for points in first:
+        first, again = hashlib.sha256(), hashlib.sha256()
+        for points in _pieces(data, first):
             if len(points):
                 seen[points] = True
                 returns += int(((points[:-1] == 13) & (points[1:] == 10)).sum()) + (last == 13 and points[0] == 10)
@@ -94,14 +87,14 @@ class Text(Windows):
         dtype: Any = np.min_scalar_type(len(alphabet) - 1)
         table = np.zeros(_POINTS, dtype)
         table[alphabet] = np.arange(len(alphabet))
-        tokens, done, again = np.empty(count, dtype), 0, _Pieces(data)
-        for points in again:
+        tokens, done = np.empty(count, dtype), 0
+        for points in _pieces(data, again):
             own = table[points][: count - done]
             tokens[done : done + len(own)] = own
             done += len(own)
-        if again.sha256.digest() != first.sha256.digest():
+        if again.digest() != first.digest():
             raise ValueError(f"{data} was changed while it was read")
-        return alphabet, tokens, first.sha256.hexdigest(), returns
+        return alphabet, tokens, first.hexdigest(), returns
 
     @cached_property
     def baseline(self) -> float:

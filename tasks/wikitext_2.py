@@ -20,5 +20,4 @@ class Wikitext2(SplitText):
     UNIT: ClassVar[str] = "words"
 
     def _symbols(self, part: str) -> list[str]:
-        name = f"wiki.{part}.tokens"
-        return words_of(self._text(name))
+        return words_of(self._text(f"wiki.{part}.tokens"))

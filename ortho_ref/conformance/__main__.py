@@ -319,7 +319,7 @@ def _together(ids: list[str]) -> str:
 
 
 def _give(lines: Iterable[str]) -> None:
-    STDOUT.give(shown_lines("\n".join(lines), None))
+    STDOUT.give(shown_lines("\n".join(lines)))
 
 
 def _show(given: argparse.Namespace) -> None:

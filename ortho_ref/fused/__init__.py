@@ -30,11 +30,11 @@ from ortho_ref.scan import SequenceGradients
 
 
 @functools.cache
-def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
-    """The file with the fast form of this kind of cell."""
+def _file(kind: type[Cell], complex: bool, room: str) -> ModuleType | None:
+    """A room's file of this kind of cell."""
     if kind not in CELLS.values():
         return None
-    path = f"{__name__}.{name_of(kind)}{'_complex' if complex else ''}"
+    path = f"{room}.{name_of(kind)}{'_complex' if complex else ''}"
     try:
         return importlib.import_module(path)
     except ModuleNotFoundError as error:
@@ -43,28 +43,31 @@ def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
         return None
 
 
+def file_of(cell: Cell, room: str = __name__) -> ModuleType | None:
+    """What a package has in its file of the cell, NAME.py or NAME_complex.py; None where it has none."""
+    return _file(type(cell), cell.complex, room)
+
+
 def has_form(cell: Cell) -> bool:
     """Whether there is a fast form of the cell, complex states having one of their own; otherwise `scan` runs it."""
-    return _form(type(cell), cell.complex) is not None
+    return file_of(cell) is not None
 
 
 def form_of(cell: Cell) -> ModuleType:
     """The module whose `unroll` and `unroll_back` run the cell, of arguments that have been checked."""
-    return _form(type(cell), cell.complex) or scan
+    return file_of(cell) or scan
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
     """As `scan.forward`: states (T+1, B, n), entry 0 being h0, and the tape for `backward`."""
     check_forward(cell, weights, x, h0)
-    states: tuple[State, Any] = form_of(cell).unroll(cell, weights, x, h0)
-    return states
+    return form_of(cell).unroll(cell, weights, x, h0)
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """As `scan.backward`, from the tape of `forward`, which is not changed and may be used again."""
     check_backward(cell, weights, tape, Tape if has_form(cell) else scan.Tape, dh, dh_T)
-    gradients: SequenceGradients = form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
-    return gradients
+    return form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
 
 
 def doors(unroll: Callable[..., Any], unroll_back: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
@@ -72,15 +75,13 @@ def doors(unroll: Callable[..., Any], unroll_back: Callable[..., Any]) -> tuple[
 
     def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
         check_forward(cell, weights, x, h0)
-        states: tuple[State, Any] = unroll(cell, weights, x, h0)
-        return states
+        return unroll(cell, weights, x, h0)
 
     def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
         check_backward(cell, weights, tape, Tape, dh, dh_T)
-        gradients: SequenceGradients = unroll_back(cell, weights, tape, dh, dh_T)
-        return gradients
+        return unroll_back(cell, weights, tape, dh, dh_T)
 
     return forward, backward
 
 
-__all__ = ["backward", "doors", "form_of", "forward", "has_form"]
+__all__ = ["backward", "doors", "file_of", "form_of", "forward", "has_form"]

@@ -43,8 +43,7 @@ class Tape(NamedTuple):
 
 def stack(weights: Weights, kind: str, gates: str) -> Array:
     """The weights "W", "U" or "b" of several gates as one fresh array (gates, ...)."""
-    stacked: Array = xp_of(*weights.values()).stack([weights[f"{kind}_{gate}"] for gate in gates])
-    return stacked
+    return xp_of(*weights.values()).stack([weights[f"{kind}_{gate}"] for gate in gates])
 
 
 def unstack(kind: str, gates: str, stacked: Array) -> Weights:

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array, is_array, library_of, xp_of
-from ortho_ref.boundary import check_indices, check_input, is_tokens, kind_of, not_among
+from ortho_ref.boundary import check_choice, check_indices, check_input, is_tokens, kind_of
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.language.dropout import Dropout
-from ortho_ref.layers import dropout_scale, real_features
+from ortho_ref.layers import dropped, real_features
 from ortho_ref.network import Network, NetworkTape
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
@@ -80,8 +80,7 @@ class Reader(Network):
     join: str = "once"
 
     def __post_init__(self) -> None:
-        if self.join not in JOINS:
-            raise ValueError(not_among("join", self.join, JOINS))
+        check_choice("join", self.join, JOINS)
         super().__post_init__()
         if self.readout != "last":
             raise ValueError(f"readout of a reader is {self.readout!r}; allowed: 'last'")
@@ -130,15 +129,15 @@ class Reader(Network):
             last.append(state_of(tuple(part[own.lengths, rows] for part in parts)))
             features.append(real_features(parts[0][1:]))
         v = self._joined(features, texts, rows)
-        scales = [dropout_scale(rng, self.dropout, v) if rng is not None and self.dropout else None]
-        v = v if scales[0] is None else scales[0] * v  # [bp:lm-dropout/scale]
+        scales = [dropout.outputs(QUESTION, v)]
+        v = dropped(scales[0], v)  # [bp:lm-dropout/scale]
         parts = run(THIRD, v)
         length = texts[STORY].lengths if self.join == "steps" else 1
         k = real_features(parts[0][1:])
         read = k[length - 1, rows]  # [bp:reader/last]
         last.append(state_of(tuple(part[length, rows] for part in parts)))
-        scales.append(dropout_scale(rng, self.dropout, read) if rng is not None and self.dropout else None)
-        read = read if scales[1] is None else scales[1] * read  # [bp:lm-dropout/scale]
+        scales.append(dropout.outputs(THIRD, read))
+        read = dropped(scales[1], read)  # [bp:lm-dropout/scale]
         return last, NetworkTape(tapes, scales, read, k, texts, words, None, weights)
 
     def _joined(self, features: list[Array], texts: tuple[Padded, Padded], rows: Array) -> Array:
@@ -156,10 +155,10 @@ class Reader(Network):
         texts: tuple[Padded, Padded] = tape.tokens
         rows = xp_of(dread).arange(len(dread))
         ends = [own.lengths - 1 for own in texts]
-        dk = dread if tape.scales[1] is None else tape.scales[1] * dread  # [bp:lm-dropout/scale_gradient]
+        dk = dropped(tape.scales[1], dread)  # [bp:lm-dropout/scale_gradient]
         dk = _only_at(ends[STORY] if self.join == "steps" else 0, rows, dk, len(tape.features))
         gradients, dv = self.layer_gradients(THIRD, params, buffers, tape, dk)
-        dv = dv if tape.scales[0] is None else tape.scales[0] * dv  # [bp:lm-dropout/scale_gradient]
+        dv = dropped(tape.scales[0], dv)  # [bp:lm-dropout/scale_gradient]
         assert dv is not None
         n = self.layers[STORY].output_size
         ds, dq = dv[..., :n], dv[..., n:].sum(axis=0)  # [bp:reader/join_gradient]

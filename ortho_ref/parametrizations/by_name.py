@@ -105,7 +105,7 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
     ValueError
         An unknown name, a wrong number of integers, or a value that no n allows.
     """
-    name, *rest = text.split(":") if isinstance(text, str) else (text,)
+    name, *rest = text.split(":") if isinstance(text, str) else ("",)
     if name in _FORMS:
         form = _FORMS[name]
         integers = all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest)

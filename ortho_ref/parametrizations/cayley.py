@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
-from ortho_ref.boundary import is_integer
+from ortho_ref.boundary import check_number, is_integer
 from ortho_ref.parametrizations.parametrization import (
     Buffers,
     Parametrization,
@@ -60,8 +60,7 @@ def _check_fits(negative_ones: int, n: int) -> None:
 
 def check_negative_ones(negative_ones: int) -> None:
     """An error unless negative_ones is an integer >= 0."""
-    if not is_integer(negative_ones) or negative_ones < 0:
-        raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
+    check_number("negative_ones", negative_ones, lambda k: is_integer(k) and k >= 0, "an integer from 0 to n")
 
 
 def asymmetry(A: Array) -> Array:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, to_host, xp_of
-from ortho_ref.boundary import not_among
+from ortho_ref.boundary import check_choice
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_orthogonal
 
@@ -143,8 +143,7 @@ class Exponential(Parametrization):
     initial: str = "henaff"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.initial, str) or self.initial not in _INITIAL:
-            raise ValueError(not_among("initial", self.initial, _INITIAL))
+        check_choice("initial", self.initial, _INITIAL)
 
     def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """A of random planar rotations, the last row and column 0 for odd n."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.boundary import is_integer
+from ortho_ref.boundary import check_number, is_integer
 from ortho_ref.parametrizations.parametrization import (
     Buffers,
     Parametrization,
@@ -55,8 +55,7 @@ class Householder(Parametrization):
     reflections: int
 
     def __post_init__(self) -> None:
-        if not is_integer(self.reflections) or self.reflections < 1:
-            raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
+        check_number("reflections", self.reflections, lambda m: is_integer(m) and m >= 1, "an integer from 1 to n")
 
     def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""

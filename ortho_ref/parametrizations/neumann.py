@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
-from ortho_ref.boundary import is_integer, read
+from ortho_ref.boundary import check_number, is_integer, read
 from ortho_ref.parametrizations.cayley import (
     asymmetry,
     cayley_pullback,
@@ -91,10 +91,10 @@ class NeumannCayley(Parametrization):
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
-        if not is_integer(self.order) or self.order not in (1, 2, 3):
-            raise ValueError(f"order is {self.order!r}; allowed: 1, 2, 3")
-        if self.reset_every is not None and (not is_integer(self.reset_every) or self.reset_every < 1):
-            raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
+        check_number("order", self.order, lambda q: is_integer(q) and q in (1, 2, 3), "1, 2, 3")
+        if self.reset_every is not None:
+            every = "an integer >= 1, or None"
+            check_number("reset_every", self.reset_every, lambda k: is_integer(k) and k >= 1, every)
 
     def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """scoRNN's initial A, A_tilde and U exact."""

@@ -24,13 +24,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
-from ortho_ref.boundary import check_switch, is_integer
+from ortho_ref.boundary import check_number, check_switch, is_integer
 from ortho_ref.initial import uniform
 from ortho_ref.parametrizations.parametrization import (
     Buffers,
@@ -163,11 +163,6 @@ def _put(rows: Array, permutation: Array) -> Array:
     return put
 
 
-def _check_integer(name: str, value: Any, allowed: str, good: bool) -> None:
-    if not is_integer(value) or not good:
-        raise ValueError(f"{name} is {value!r}; allowed: {allowed}")
-
-
 @dataclass(frozen=True)
 class TunableRotations(Rotations):
     """EURNN, tunable style. n even. Parameters theta_A (L/2, n/2), theta_B (L/2, n/2 - 1).
@@ -194,8 +189,8 @@ class TunableRotations(Rotations):
 
     def __post_init__(self) -> None:
         check_switch("complex", self.complex)
-        good = isinstance(self.capacity, int | np.integer) and self.capacity >= 2 and self.capacity % 2 == 0
-        _check_integer("capacity", self.capacity, "an even number from 2 to n", good)
+        even = "an even number from 2 to n"
+        check_number("capacity", self.capacity, lambda L: is_integer(L) and L >= 2 and L % 2 == 0, even)
 
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         if n % 2:
@@ -293,8 +288,7 @@ class VolumePreserving(Rotations):
 
     def __post_init__(self) -> None:
         if self.sublayers is not None:
-            good = isinstance(self.sublayers, int | np.integer) and self.sublayers >= 1
-            _check_integer("sublayers", self.sublayers, "an integer >= 1, or None", good)
+            check_number("sublayers", self.sublayers, lambda k: is_integer(k) and k >= 1, "an integer >= 1, or None")
 
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         if n % 2:

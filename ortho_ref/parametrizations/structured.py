@@ -78,11 +78,11 @@ class StructuredUnitary(Parametrization):
             check_parameter(name, params[name], (n,), kind)
             if kind == "c":
                 _check_square(name, params[name])
-        p, fft = params, xp_of(params["w_1"]).fft
+        p, xp = params, xp_of(params["w_1"])
         dtype = p["v_1"].dtype
-        s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]
+        s = xp.fft.fft(xp.diag(phase(p["w_1"])[:, 0]), axis=0).astype(dtype, copy=False)  # [urnn:6]
         s = reflect(p["v_1"], s)[buffers["permutation"]]  # [urnn:6]
-        s = fft.ifft(phase(p["w_2"]) * s, axis=0).astype(dtype, copy=False)  # [urnn:6]
+        s = xp.fft.ifft(phase(p["w_2"]) * s, axis=0).astype(dtype, copy=False)  # [urnn:6]
         return {**buffers, "U": phase(p["w_3"]) * reflect(p["v_2"], s)}  # [urnn:6]
 
     def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
@@ -119,8 +119,3 @@ class StructuredUnitary(Parametrization):
     def count(self, n: int) -> int:
         """7 n: three times n phases, two complex vectors."""
         return 7 * n
-
-
-def _diagonal(column: Array) -> Array:
-    """diag of a column (n, 1)."""
-    return xp_of(column).diag(column[:, 0])

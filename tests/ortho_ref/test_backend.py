@@ -75,10 +75,11 @@ def test_moving_home_is_the_only_transfer(host_device):
     assert (count.to_host, count.to_device) == (2, 0)
 
 
-def test_unknown_device():
+@pytest.mark.parametrize("device", ["tpu", ["cpu"]], ids=str)
+def test_unknown_device(device):
     """The error lists the devices."""
-    with pytest.raises(ValueError, match=r"device is 'tpu'; allowed: 'cpu', 'gpu'"):
-        backend.to_device(np.ones(1), "tpu")
+    with pytest.raises(ValueError, match=re.escape(f"device is {device!r}; allowed: 'cpu', 'gpu'")):
+        backend.to_device(np.ones(1), device)
 
 
 @pytest.fixture

@@ -387,10 +387,17 @@ ERRORS = [
         "ValueError: parametrization is 'housholder:2' (did you mean 'householder'?); allowed: free, ",
     ),
     (lambda: parametrizations.by_name(3, 4), "ValueError: parametrization is 3; allowed: free, "),
+    (lambda: parametrizations.by_name([3], 4), "ValueError: parametrization is [3]; allowed: free, "),
+    (
+        lambda: parametrizations.Householder(-(10**5000)),
+        "ValueError: reflections is an integer of 16,610 bits; allowed: an integer from 1 to n",
+    ),
     (lambda: converters.by_name("torhc"), "ValueError: framework is 'torhc' (did you mean 'pytorch'?); allowed: "),
     (lambda: converters.config_of("lstmm"), "ValueError: cell is 'lstmm' (did you mean 'lstm'?); allowed: elman, "),
     (lambda: Recurrent(LAYER.cell, engine="fusd"), "ValueError: engine is 'fusd' (did you mean 'fused'?); allowed: "),
     (lambda: Network((LAYER,), 2, "evry"), "ValueError: readout is 'evry' (did you mean 'every'?); allowed: 'every', "),
+    (lambda: Network((LAYER,), 2, loss=["mean"]), "ValueError: loss is ['mean']; allowed: 'cross_entropy', "),
+    (lambda: NETWORK.forward(*WHOLE, X, True), "TypeError: h0 is True; allowed: a list with a state for each layer"),
     (
         lambda: Network((LAYER,), 2, loss="cross_entrop"),
         "ValueError: loss is 'cross_entrop' (did you mean 'cross_entropy'?); allowed: 'cross_entropy', ",

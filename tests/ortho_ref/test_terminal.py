@@ -22,7 +22,7 @@ def test_nothing_commands_the_terminal():
     assert shown_lines(f"a  b\t{COMMANDS[:1]}\n\r\nc\u3000d") == "a  b\t\\x1b\n\\r\nc\u3000d"
 
 
-@pytest.mark.parametrize("how", [shown, shown_lines, cut])
+@pytest.mark.parametrize("how", [shown, cut])
 def test_long_texts_are_cut_in_the_middle(how):
     """Never longer than the limit; both ends stay, and the number left out is right."""
     assert how("a" * LIMIT) == "a" * LIMIT

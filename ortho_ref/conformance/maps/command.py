@@ -56,7 +56,7 @@ def run(given: argparse.Namespace, implementation: Callable[[], Run]) -> int:
         failed.append(write("--report", given.report, report.as_json() + "\n"))
     if given.svg is not None and report.curves:
         failed.append(write("--svg", given.svg, report.svg()))
-    STDOUT.give(shown_lines(str(report), None))
+    STDOUT.give(shown_lines(str(report)))
     for error in failed:  # not before the report, which is all that there is of the check then
         if error is not None:
             raise error

@@ -74,7 +74,7 @@ def pytest_cases(
         if not report.ok:
             name, comparison = result.worst or ("", None)
             worst = "" if comparison is None or comparison.passed else f" ({name} is {comparison.error:.1e} off)"
-            details = f"\n{shown_lines(result.traceback, None)}" if result.traceback else ""
+            details = f"\n{shown_lines(result.traceback)}" if result.traceback else ""
             pytest.fail(f"{result.id} {result.status}{worst}: {result.remarks}{details}", pytrace=False)
 
     return test

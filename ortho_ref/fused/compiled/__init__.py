@@ -44,14 +44,12 @@ def is_installed() -> bool:
 
 def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
     """Of arguments that have been checked, on the host; ValueError for others, and where Numba is not installed."""
-    states: tuple[State, Any] = _form_of(cell, x).unroll(cell, weights, x, h0)
-    return states
+    return _form_of(cell, x).unroll(cell, weights, x, h0)
 
 
 def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """`backward` of arguments that have been checked."""
-    gradients: SequenceGradients = _form_of(cell, dh).unroll_back(cell, weights, tape, dh, dh_T)
-    return gradients
+    return _form_of(cell, dh).unroll_back(cell, weights, tape, dh, dh_T)
 
 
 #: Doors, as those of `fused`.

@@ -5,8 +5,6 @@ the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what
 the device, `launch.py` compiles and launches.
 """
 
-import functools
-import importlib
 from types import ModuleType
 from typing import Any
 
@@ -19,31 +17,17 @@ from ortho_ref.scan import SequenceGradients
 
 def has_form(cell: Cell) -> bool:
     """Whether there are kernels of the cell, with its options."""
-    return fused.has_form(cell) and _loops(fused.form_of(cell).__name__) is not None
-
-
-@functools.cache
-def _loops(form: str) -> ModuleType | None:
-    """The loops that stand in for those of a file of `fused`."""
-    path = f"{__name__}.{form.rpartition('.')[2]}"
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name != path:
-            raise
-        return None
+    return fused.file_of(cell, __name__) is not None
 
 
 def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
     """Of arguments that have been checked, on a GPU; ValueError for others, and for an n that does not fit it."""
-    states: tuple[State, Any] = fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
-    return states
+    return fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
 
 
 def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """`backward` of arguments that have been checked."""
-    gradients: SequenceGradients = fused.form_of(cell).unroll_back(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
-    return gradients
+    return fused.form_of(cell).unroll_back(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
 
 
 #: Doors, as those of `fused`, whose tape `backward` takes too.
@@ -64,7 +48,7 @@ def _loops_of(cell: Cell, x: Array) -> ModuleType:
             "engine is 'persistent', and kernels are switched off, by ORTHO_REF_KERNELS=0 or without_kernels(); "
             "allowed then: 'fused', 'scan'"
         )
-    loops = _loops(fused.form_of(cell).__name__)
+    loops = fused.file_of(cell, __name__)
     assert loops is not None
     return loops
 
