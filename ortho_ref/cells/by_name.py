@@ -7,7 +7,7 @@ cases, `fused` its fast form and `gradients` its Jacobian.
 import inspect
 from typing import Any
 
-from ortho_ref.boundary import nearest, not_among, short
+from ortho_ref.boundary import check_choice, nearest, short
 from ortho_ref.cells.cell import Cell
 from ortho_ref.cells.elman import Elman as Elman
 from ortho_ref.cells.fastrnn import FastRNN as FastRNN
@@ -52,8 +52,7 @@ def by_name(name: str, **options: Any) -> Cell:
     TypeError
         The cell has no such option.
     """
-    if name not in CELLS:
-        raise ValueError(not_among("cell", name, CELLS))
+    check_choice("cell", name, CELLS)
     allowed = options_of(CELLS[name])
     for option in options:
         if option not in allowed:

@@ -54,7 +54,7 @@ option left out has its cell's default; or the name of a cell, or of a model, wh
 Everything is pure, keeps the dtype, and returns fresh arrays.
 """
 
-from ortho_ref.boundary import not_among
+from ortho_ref.boundary import check_choice
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.flax import Flax, NNXByGate
 from ortho_ref.converters.framework import Framework, UnsupportedError
@@ -97,8 +97,7 @@ def by_name(name: str) -> Framework:
     ValueError
         Another name; the message lists those there are.
     """
-    if name not in FRAMEWORKS:
-        raise ValueError(not_among("framework", name, FRAMEWORKS))
+    check_choice("framework", name, FRAMEWORKS)
     return FRAMEWORKS[name]
 
 

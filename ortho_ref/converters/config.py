@@ -48,7 +48,7 @@ def config_of(given: str | Config) -> dict[str, Any]:
     """
     if isinstance(given, Mapping):
         return config_of_cell(cell_of(given))
-    if given in CELLS:
+    if isinstance(given, str) and given in CELLS:
         return config_of_cell(by_name(given))
     if given in models.names():
         return config_of_cell(models.build(given, _SIZE, _SIZE).cell)

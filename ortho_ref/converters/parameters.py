@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.backend import Array, NotOrthogonalError, complex_dtype
-from ortho_ref.boundary import check_finite, check_integer, not_among
+from ortho_ref.boundary import check_choice, check_finite, check_integer, not_among
 from ortho_ref.converters.framework import on_host
 from ortho_ref.converters.inverses import (
     cayley_signs,
@@ -197,8 +197,7 @@ def matrix_of(name: str, params: Mapping[str, Any], *, blocks: int | None = None
     ValueError
         There is no such map, a name is missing or unknown, or a shape does not fit.
     """
-    if name not in OTHER_MAPS:
-        raise ValueError(not_among("name", name, OTHER_MAPS))
+    check_choice("name", name, OTHER_MAPS)
     check_integer("terms", terms)
     return OTHER_MAPS[name].matrix_of(params, blocks, terms)
 

@@ -394,6 +394,8 @@ ERRORS = [
     ),
     (lambda: converters.by_name("torhc"), "ValueError: framework is 'torhc' (did you mean 'pytorch'?); allowed: "),
     (lambda: converters.config_of("lstmm"), "ValueError: cell is 'lstmm' (did you mean 'lstm'?); allowed: elman, "),
+    (lambda: converters.config_of(["lstm"]), "ValueError: cell is ['lstm']; allowed: elman, "),
+    (lambda: cells.by_name(["lstm"]), "ValueError: cell is ['lstm']; allowed: 'elman', "),
     (lambda: Recurrent(LAYER.cell, engine="fusd"), "ValueError: engine is 'fusd' (did you mean 'fused'?); allowed: "),
     (lambda: Network((LAYER,), 2, "evry"), "ValueError: readout is 'evry' (did you mean 'every'?); allowed: 'every', "),
     (lambda: Network((LAYER,), 2, loss=["mean"]), "ValueError: loss is ['mean']; allowed: 'cross_entropy', "),
