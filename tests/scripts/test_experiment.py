@@ -425,7 +425,7 @@ def test_two_programs_at_once(tmp_path):
 def test_a_worker_that_hangs(tmp_path):
     """SIGSTOP: after --stalled seconds it is killed, and its run is resumed; Ctrl-C ends it too, by its id."""
     path = tiny(tmp_path, seeds=1, iterations=400)
-    options = ("--no-estimate", "--stalled", 15)  # starting takes half of that on a busy machine
+    options = ("--no-estimate", "--stalled", 6)
     words = ("run", path, "--out", tmp_path / "runs", "--row", "GRU", *options)
     own = process(*words)
     (stopped,) = worker_of(own, tmp_path / "runs" / folders(path)[0])

@@ -32,8 +32,9 @@ LOG = "worker.log"
 #: Runs that a worker died of are resumed so often.
 RESUMED = 1
 #: Seconds: between looks, until a run that another program works on is tried again, for a process to end when it is
-#: told to, for a scheduler and what its workers write, and until a scheduler that does not answer is lost.
-TICK, AGAIN, GRACE, PATIENCE, LOST = 0.1, 5.0, 60.0, 30.0, 10.0
+#: told to, for a scheduler and what its workers write, until a scheduler that does not answer is lost, and for a
+#: process to start, which takes one that has a part of a core longer than any update.
+TICK, AGAIN, GRACE, PATIENCE, LOST, STARTING = 0.1, 5.0, 60.0, 30.0, 10.0, 60.0
 
 #: The processes that threads of this process look after, by the run's folder, the oldest first.
 _here: dict[str, "subprocess.Popen[bytes]"] = {}
@@ -101,15 +102,17 @@ class _SignsOfLife:
     """Of a run, by the time of its lock; whatever its clock says, as it may be another machine's."""
 
     def __init__(self, lock: Path) -> None:
-        self._lock, self._since = lock, time.monotonic()
-        self._last: int | None = None
+        self._lock, self._since, self._signs = lock, time.monotonic(), 0
+        self._last = self._time()
 
     def silence(self) -> float:
-        """Seconds since the last one, or since this was made."""
-        now = self._lock.stat().st_mtime_ns if self._lock.exists() else None
-        if now != self._last:
-            self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since
+        """Seconds since the last one, less STARTING until the second: the first is that the process has the lock."""
+        if (now := self._time()) != self._last:
+            self._last, self._since, self._signs = now, time.monotonic(), self._signs + 1
+        return time.monotonic() - self._since - (STARTING if self._signs < 2 else 0)
+
+    def _time(self) -> int | None:
+        return self._lock.stat().st_mtime_ns if self._lock.exists() else None
 
 
 def _name(folder: str) -> str:
