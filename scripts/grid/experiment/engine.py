@@ -102,14 +102,14 @@ class _SignsOfLife:
     """Of a run, by the time of its lock; whatever its clock says, as it may be another machine's."""
 
     def __init__(self, lock: Path) -> None:
-        self._lock, self._since, self._signs = lock, time.monotonic(), 0
+        self._lock, self._since, self._begun = lock, time.monotonic(), False
         self._last = self._time()
 
     def silence(self) -> float:
-        """Seconds since the last one, less STARTING until the second: the first is that the process has the lock."""
+        """Seconds since the last one; of a process that has given none, less what it has to start."""
         if (now := self._time()) != self._last:
-            self._last, self._since, self._signs = now, time.monotonic(), self._signs + 1
-        return time.monotonic() - self._since - (STARTING if self._signs < 2 else 0)
+            self._last, self._since, self._begun = now, time.monotonic(), True
+        return time.monotonic() - self._since - (0 if self._begun else STARTING)
 
     def _time(self) -> int | None:
         return self._lock.stat().st_mtime_ns if self._lock.exists() else None
