@@ -41,7 +41,7 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
-FRAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "equinox": "Equinox", "function": "NumPy"}
+_NAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "equinox": "Equinox", "function": "NumPy"}
 
 
 def parser(name: str = NAME) -> argparse.ArgumentParser:
@@ -67,7 +67,7 @@ def parser(name: str = NAME) -> argparse.ArgumentParser:
     map_command.add_arguments(command("map", _map, map_command.HELP))
     new = command("new", _new, "an adapter to begin from: a cell that is right, to put yours in")
     frame = new.add_mutually_exclusive_group(required=True)
-    for option, means in FRAMES.items():
+    for option, means in _NAMES.items():
         linear = ", or a linear recurrence" if option in ("torch", "jax") else ""
         frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name{linear}")
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
@@ -277,9 +277,9 @@ def _progress(done: list[Result], cases: int, result: Result) -> None:
 
 
 def _new(given: argparse.Namespace) -> None:
-    from ortho_ref.adapters.starting_point import starting_point  # here: it loads every model
+    from ortho_ref.adapters.starting_point import FRAMEWORKS, starting_point  # here: it loads every model
 
-    framework = next(name for name in FRAMES if getattr(given, name) is not None)
+    framework = next(name for name in FRAMEWORKS if getattr(given, name) is not None)
     path: Path | None = given.out
     try:
         text = starting_point(framework, getattr(given, framework), "mine.py" if path is None else str(path))
