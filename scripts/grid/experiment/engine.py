@@ -33,7 +33,7 @@ LOG = "worker.log"
 RESUMED = 1
 #: Seconds: between looks, until a run that another program works on is tried again, for a process to end when it is
 #: told to, for a scheduler and what its workers write, until a scheduler that does not answer is lost, and for a
-#: process to start, which takes one that has a part of a core longer than any update.
+#: process to start, which on a busy machine takes longer than an update.
 TICK, AGAIN, GRACE, PATIENCE, LOST, STARTING = 0.1, 5.0, 60.0, 30.0, 10.0, 60.0
 
 #: The processes that threads of this process look after, by the run's folder, the oldest first.
@@ -102,14 +102,14 @@ class _SignsOfLife:
     """Of a run, by the time of its lock; whatever its clock says, as it may be another machine's."""
 
     def __init__(self, lock: Path) -> None:
-        self._lock, self._since, self._begun = lock, time.monotonic(), False
+        self._lock, self._since = lock, time.monotonic() + STARTING
         self._last = self._time()
 
     def silence(self) -> float:
-        """Seconds since the last one; of a process that has given none, less what it has to start."""
+        """Seconds since the last one; before the first, since the process should have started."""
         if (now := self._time()) != self._last:
-            self._last, self._since, self._begun = now, time.monotonic(), True
-        return time.monotonic() - self._since - (0 if self._begun else STARTING)
+            self._last, self._since = now, time.monotonic()
+        return time.monotonic() - self._since
 
     def _time(self) -> int | None:
         return self._lock.stat().st_mtime_ns if self._lock.exists() else None
