@@ -17,12 +17,14 @@ from ortho_ref.training.task import check_choice, check_integer
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
+from scripts.grid.experiment.claims import comparisons_of
 from scripts.grid.experiment.file import Experiment, File, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.results import ENDED, Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.table import FORMS, lines_of, measured
+from scripts.grid.experiment.verdicts import verdicts
 from scripts.grid.options import places_in
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_beside, check_device, check_number, device_option, fail, give, run, say
@@ -191,9 +193,10 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
     if action is Action.status:
         give(shown_lines(overview(states)))
     elif action is Action.table:
-        text = FORMS[form](experiment, lines_of(experiment, states), grid.scale)
-        besides = measured(experiment, states) if form is Form.markdown else ""
-        give(shown_lines(f"{text}\n\n{besides}" if besides else text))
+        lines = lines_of(experiment, states)
+        text, comparisons = FORMS[form](experiment, lines, grid.scale), comparisons_of(experiment, lines, states)
+        besides = [verdicts(comparisons), measured(experiment, states)] if form is Form.markdown else []
+        give(shown_lines("\n\n".join(filter(None, [text, *besides]))))
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
         for state in Results(ROOT).store(experiment, states):

@@ -4,7 +4,6 @@ It writes docs/claims.md, a page for each table and figure that has runs in docs
 """
 
 import hashlib
-import math
 import re
 import statistics
 from collections import Counter
@@ -23,16 +22,15 @@ from scripts.grid.experiment.claims import (
     NOT,
     OPEN,
     REPRODUCED,
-    SEEDS,
     Comparison,
-    Ratio,
     beside_each_other,
     comparisons_of,
 )
 from scripts.grid.experiment.file import Column, Experiment, Row
 from scripts.grid.experiment.results import Results
-from scripts.grid.experiment.states import State, markdown_row
+from scripts.grid.experiment.states import State, markdown_table
 from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown, measured, number, published
+from scripts.grid.experiment.verdicts import between, least_seeds, said, verdicts
 from scripts.pictures.caption import caption
 from scripts.pictures.curves import draw_experiment, draw_measured, has_series
 from scripts.pictures.gallery_page import PAGE as GALLERY
@@ -162,36 +160,6 @@ def stored(there: Results) -> list[Stored]:
     return found
 
 
-def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    return "\n".join(map(markdown_row, (head, ["---"] * len(head), *rows)))
-
-
-def said(own: Comparison) -> str:
-    """The verdict, with how many seeds there are where that matters."""
-    n = _least(own)
-    if own.word == OPEN:
-        return f"undecided, {n} of {SEEDS} seeds" if n else OPEN
-    if own.word == REPRODUCED:
-        return f"**{REPRODUCED}**"
-    of = "seeds" if own.seeds[1] is None else "pairs"
-    return f"**{NOT}** (n = {n}, {'none agrees' if own.reversed else f'{min(own.by.values()):.0%} of {of}'})"
-
-
-def _least(own: Comparison) -> int:
-    """The fewest seeds of the two."""
-    return min(count for count in own.seeds if count is not None)
-
-
-def ratio(own: Ratio | None) -> str:
-    """A ratio of medians and what lies between."""
-    if own is None or math.isnan(own.median):
-        return ""
-    if own.low == own.high or (math.isnan(own.low) or math.isnan(own.high)):
-        return f"{own.median:.2g}"
-    return f"{own.median:.2g} ({own.low:.2g} to {own.high:.2g})"
-
-
 # The page of a table or a figure
 
 
@@ -210,10 +178,7 @@ def page_of(own: Stored) -> str:
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
         parts.append("\n".join(notes))
-    if comparisons := own.comparisons:
-        parts.append(_compared(comparisons))
-    if besides := measured(experiment, own.states):
-        parts.append(besides)
+    parts += filter(None, [verdicts(own.comparisons), measured(experiment, own.states)])
     if has_series(experiment):
         parts.append(f"![What was measured](../../{own.besides.relative_to(ROOT)})")
     for words, texts in (
@@ -240,25 +205,6 @@ def _head(own: Stored) -> list[str]:
         by = words.removeprefix("by ")
         parts.append(f"Settings: the paper's {by}." if by != words else f"{words[0].upper()}{words[1:]}.")
     return [*parts, f"The paper: {own.experiment.shows}."] if own.experiment.shows else parts
-
-
-def _compared(comparisons: Sequence[Comparison]) -> str:
-    """Every comparison, the ratios by each statistic; of those that were not run a line for each claim and column."""
-    shown = list(dict.fromkeys(name for own in comparisons for name in [*own.by, *own.ratios] if name != LAST_20))
-    shown += [LAST_20] if any(LAST_20 in own.ratios for own in comparisons) else []
-    rows: dict[tuple[str, str, str, str], list[str]] = {}
-    for own in comparisons:
-        key = own.claim, own.column, own.model, "" if said(own) == OPEN else own.rival
-        if key in rows:
-            rows[key][3] += f", {own.rival}"
-        else:
-            ratios = [ratio(own.ratios.get(name)) for name in shown]
-            rows[key] = [own.claim, own.column, own.model, own.rival, *ratios, said(own)]
-    head = ["claim", "column", "model", "beside", *(name.replace("_", " ") for name in shown), "verdict"]
-    reasons = dict.fromkeys(f"* {own.claim}: {own.why}" for own in comparisons if own.why)
-    return "\n\n".join(
-        ["Ratios, model to rival:", grid(head, rows.values()), *(["\n".join(reasons)] if reasons else [])]
-    )
 
 
 def _baselines(own: Stored) -> str:
@@ -312,7 +258,7 @@ def duel(experiments: Iterable[Stored]) -> str:
             words.setdefault(word.partition(",")[0], {}).setdefault(title, []).append(column.name)
             sizes = {line.name: line.parameters or 0 for line in own.lines if line.column == column.name}
             size = f"{sizes[MODEL] / sizes[RIVAL]:.2f}" if sizes.get(MODEL) and sizes.get(RIVAL) else ""
-            ours = [ratio(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
+            ours = [between(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
             task = f"[{title}]({own.address}), {column.name}"
             rows.append([task, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
     head = ["task", "paper", "ours, minimum", "ours, final", "median of last 20", "parameters", "verdict"]
@@ -328,7 +274,7 @@ def duel(experiments: Iterable[Stored]) -> str:
         f"{len(rows) - better - worse - equal} are open.",
         "\n".join(answers),
         _READ,
-        grid(head, rows),
+        markdown_table(head, rows),
     ]
     return "\n\n".join(parts)
 
@@ -362,7 +308,7 @@ def table(experiments: Iterable[Stored]) -> str:
             numbers = [*_numbers(own, first), _of(own.experiment)]
             rows.append([own.link, claim, column, first.model, *numbers, _seeds(parts), _together(parts)])
     head = ["artefact", "claim", "column", "model", "paper", "ours, mean", "of", "seeds", "verdict"]
-    return grid(head, rows)
+    return markdown_table(head, rows)
 
 
 def _of(experiment: Experiment) -> str:
@@ -408,7 +354,7 @@ def missing(experiments: Iterable[Stored]) -> str:
         text = "; ".join(f"{name}: {there[name]} of {every[name]}" for name in every) if there else ""
         path = own.experiment.path.relative_to(ROOT)
         rows.append([f"[{own.experiment.name}](../{path})", f"{len(own.states)} of {len(own.cells)}", text])
-    return f"{TAIL}\n{grid(['file', 'stored', 'column by column'], rows) if rows else 'Nothing.'}"
+    return f"{TAIL}\n{markdown_table(['file', 'stored', 'column by column'], rows) if rows else 'Nothing.'}"
 
 
 def page(experiments: Sequence[Stored]) -> str:
@@ -419,7 +365,7 @@ def page(experiments: Sequence[Stored]) -> str:
     claims = {(own.experiment.name, one.claim, one.column) for own in theirs for one in own.comparisons}
     open_ = {(o.experiment.name, c.claim, c.column) for o in theirs for c in o.comparisons if c.word == OPEN}
     words = Counter(one.word for one in comparisons)
-    begun = sum(one.word == OPEN and _least(one) > 0 for one in comparisons)
+    begun = sum(one.word == OPEN and least_seeds(one) > 0 for one in comparisons)
     ours = Counter(one.word == OPEN for own in besides for one in own.comparisons)
     split = [one for one in comparisons if one.word != OPEN and len({share == 1 for share in one.by.values()}) > 1]
     text = [

@@ -105,10 +105,11 @@ def by_line(states: Iterable[State]) -> dict[tuple[str, str], list[State]]:
     return found
 
 
-def markdown_row(cells: Iterable[str]) -> str:
-    """A row of a table; a name may have its bars."""
-    escaped = (cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
-    return f"| {' | '.join(escaped)} |"
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a name may have its bars."""
+    lines = (head, ["---"] * len(head), *rows)
+    escaped = ([cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells] for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
 
 
 def _seconds_of_an_update(state: State) -> float:
@@ -118,16 +119,17 @@ def _seconds_of_an_update(state: State) -> float:
 def overview(states: Sequence[State]) -> str:
     """How far a grid is, a line for each row and column, in Markdown."""
     ways = ("done", "running", "stopped", "waiting", "failed")
-    lines = [markdown_row(["row", "column", *ways, "updates"]), "|" + "---|" * (len(ways) + 3)]
+    rows = []
     for (row, column), own in by_line(states).items():
         counts = [str(number) if (number := sum(s.how == way for s in own)) else "" for way in ways]
         N = max(state.iterations for state in own)
         updates = ", ".join(f"{s.iteration:,}" for s in own if s.how in ("running", "stopped", "failed"))
-        lines.append(markdown_row([row, column, *counts, f"{updates} of {N:,}" if updates else ""]))
+        rows.append([row, column, *counts, f"{updates} of {N:,}" if updates else ""])
     left = seconds_left(states)
     done = sum(state.how == "done" for state in states)
     text = "none" if left == 0 else "not known yet" if math.isnan(left) else f"{clock(left)} of one worker"
-    lines += ["", f"{done} of {len(states)} runs done; time left: {text}"]
+    lines = [markdown_table(["row", "column", *ways, "updates"], rows), ""]
+    lines.append(f"{done} of {len(states)} runs done; time left: {text}")
     lines += [f"failed: {state.cell.name}: {shown(state.reason)}" for state in states if state.how == "failed"]
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
-from scripts.grid.experiment.states import State, by_line, clock, markdown_row
+from scripts.grid.experiment.states import State, by_line, clock, markdown_table
 
 
 class Line(NamedTuple):
@@ -165,7 +165,7 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
         ]
         for line in lines
     ]
-    text = [f"{experiment.title}: {what}{size}.", "", *_table(head, rows)]
+    text = [f"{experiment.title}: {what}{size}.", "", markdown_table(head, rows)]
     failures = [f"* {line.row}, {line.column}, {reason}" for line in lines for reason in line.failed]
     return "\n".join(text + (["", "Failed:", "", *failures] if failures else []))
 
@@ -194,11 +194,7 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
         [row, column, what, f"{after:,}", ", ".join(f"{with_spread(own)}{at}" for at, own in numbers.items())]
         for (row, column, what, after), numbers in found.items()
     ]
-    return "\n".join(["Measured besides:", "", *_table(head, rows)])
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [*map(markdown_row, (head, ["---"] * len(head), *rows))]
+    return "\n".join(["Measured besides:", "", markdown_table(head, rows)])
 
 
 def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[Record]:
