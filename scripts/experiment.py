@@ -17,13 +17,13 @@ from ortho_ref.training.task import check_choice, check_integer
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
-from scripts.grid.experiment.claims import comparisons_of
+from scripts.grid.experiment.claims import MEAN, Comparison, comparisons_of
 from scripts.grid.experiment.file import Experiment, File, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.results import ENDED, Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
-from scripts.grid.experiment.states import overview, states_of
-from scripts.grid.experiment.table import FORMS, lines_of, measured
+from scripts.grid.experiment.states import State, overview, states_of
+from scripts.grid.experiment.table import FORMS, Line, lines_of, measured
 from scripts.grid.experiment.verdicts import verdicts
 from scripts.grid.options import places_in
 from scripts.grid.track import TRACKERS
@@ -194,8 +194,8 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
         give(shown_lines(overview(states)))
     elif action is Action.table:
         lines = lines_of(experiment, states)
-        text, comparisons = FORMS[form](experiment, lines, grid.scale), comparisons_of(experiment, lines, states)
-        besides = [verdicts(comparisons), measured(experiment, states)] if form is Form.markdown else []
+        text = FORMS[form](experiment, lines, grid.scale)
+        besides = [_verdicts(experiment, lines, states), measured(experiment, states)] if form is Form.markdown else []
         give(shown_lines("\n\n".join(filter(None, [text, *besides]))))
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
@@ -214,6 +214,18 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
             second = picture.with_name(f"{picture.stem}-measured{picture.suffix}")
             draw_measured(experiment, states, grid.scale, second)
             say(str(second))
+
+
+def _verdicts(experiment: Experiment, lines: Sequence[Line], states: Sequence[State]) -> str:
+    """What the runs say of the claims about the rows and columns that are shown, and no others."""
+    there = {(line.name, line.column) for line in lines}
+    rows, every = {row.name for row in experiment.run_rows}, [column.name for column in experiment.columns]
+
+    def shown(own: Comparison) -> bool:
+        columns = every if own.column == MEAN else [own.column]
+        return all((row, column) in there for row in rows & {own.model, own.rival} for column in columns)
+
+    return verdicts([own for own in comparisons_of(experiment, lines, states) if shown(own)])
 
 
 def _check_papers(what: str, experiment: Experiment, scale: float) -> None:

@@ -819,6 +819,7 @@ def test_the_best_weights_on_the_test_part(tmp_path):
     table = call(program.main, "table", path, "--out", out)[1]
     assert "| seeds | on test | maximum | final | median of last 20 |" in table
     assert len(re.findall(r"\*\* \| [\d.]+ \| [\d.]+ \| [\d.]+ \|", table)) == 2
+    assert "Ratios" not in call(program.main, "table", path, "--out", out, "--row", "GRU")[1]
     assert re.search(rf"\n\| x \| {MEAN} \| GRU \| NC-GRU \| .* \| undecided, 1 of 3 seeds \|\n", table)
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
