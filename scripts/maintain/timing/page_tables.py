@@ -42,11 +42,6 @@ def fill(page: str, machine: str, report: Report) -> str:
     return _BLOCK.sub(block, page)
 
 
-def machines_of(page: str) -> set[str]:
-    """The reports that a page's tables are from."""
-    return {found[2] for found in _BLOCK.finditer(page)}
-
-
 def _table(groups: Sequence[Group]) -> str:
     return table("", groups).markdown() if groups else "Not measured yet.\n"
 
