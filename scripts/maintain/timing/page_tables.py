@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figu
 
 #: A model -> its peers of most interest, in words and by the contenders that they are, of which the quickest counts.
 PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("nc-gru", "NC-GRU", "the better eager PyTorch cell", EAGER),
+    ("nc-gru", "NC-GRU", "the better eager PyTorch cell", tuple(EAGER)),
     ("nc-gru", "NC-GRU", "JAX's scan", ("jax",)),
     ("nc-gru", "NC-GRU", "our NumPy engine", ("fused",)),
     ("gru-cudnn", "GRU", "`nn.GRU`", ("torch.nn",)),
