@@ -10,7 +10,7 @@ without stopping the others:
     suite        pytest --device gpu, in processes of its own, stopped after four minutes
     agreement    every model against the host: states and every gradient; 100 updates of one model per cell
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
-    tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
+    tasks        the synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
     timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu/timing.py)
     persistent   the persistent kernels at six sizes, in every form that fits, many times: the same bits each time
 
@@ -37,12 +37,6 @@ from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say
 
-
-def timings(own: Settings, figures: Record) -> list[str]:
-    """(g) Training steps beside PyTorch's."""
-    return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device, own.engines)
-
-
 Section = Callable[[Settings, Record], list[str]]
 SECTIONS: dict[str, Section] = {
     "versions": sections.versions,
@@ -51,7 +45,7 @@ SECTIONS: dict[str, Section] = {
     "agreement": sections.agreement,
     "maps": sections.maps,
     "tasks": sections.tasks,
-    "timings": timings,
+    "timings": timing.timings,
     "persistent": repeated.persistent,
 }
 

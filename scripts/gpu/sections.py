@@ -40,6 +40,7 @@ from ortho_ref.recurrent import Recurrent
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
+from scripts.grid.experiment.sessions import commit
 from scripts.maintain.timing.steps import SIZES, Size
 from scripts.program import blas, one_line
 from tasks import by_name
@@ -141,14 +142,14 @@ def versions(own: Settings, figures: Record) -> list[str]:
 
     figures |= {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
     figures |= {"blas": ", ".join(blas()), "machine": f"{platform.system()} {platform.machine()}"}
-    figures["commit"] = _commit()
+    figures["commit"] = commit() or "unknown"
     if own.device == "gpu":
         cupy = library_of(to_device(np.zeros(1), own.device)).xp
         runtime = cupy.cuda.runtime
         figures |= {"cupy": cupy.__version__, "CUPY_TF32": os.environ.get("CUPY_TF32", "not set")}
         note("cuda_driver", runtime.driverGetVersion)
         note("cuda_runtime", runtime.runtimeGetVersion)
-        note("device", lambda: _text(runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]))
+        note("device", lambda: os.fsdecode(runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]))
         note("compute_capability", lambda: cupy.cuda.Device().compute_capability)
         note("memory_free_and_total", lambda: [int(size) for size in runtime.memGetInfo()])
     try:
@@ -161,18 +162,6 @@ def versions(own: Settings, figures: Record) -> list[str]:
     except ImportError:
         figures["torch"] = "not installed"
     return failed
-
-
-def _text(name: bytes | str) -> str:
-    return name.decode() if isinstance(name, bytes) else name
-
-
-def _commit() -> str:
-    try:
-        command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
 
 
 def warm_up(own: Settings, figures: Record) -> list[str]:

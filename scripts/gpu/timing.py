@@ -7,7 +7,6 @@ so that they hold all that the device waits for, Python between launches include
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused import persistent
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
+from scripts.gpu.sections import PERSISTENT, Settings
 from scripts.maintain.timing.peers_torch import torch_step
 from scripts.maintain.timing.rounds import MOST_REPEATS, TICK, since
-from scripts.maintain.timing.steps import Size, numpy_step
+from scripts.maintain.timing.steps import numpy_contender, problem
 
 #: ours -> the PyTorch contender beside it, by `torch_step`'s names, and what that is.
 PEERS = {
@@ -41,7 +41,7 @@ def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float
         for _ in range(repeats):
             step()
         return since(start) / repeats * 1e3
-    cuda = _xp(device).cuda
+    cuda = xp_of(to_device(np.zeros(1), device)).cuda
     begin, end = cuda.Event(), cuda.Event()
     begin.record()
     for _ in range(repeats):
@@ -49,10 +49,6 @@ def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float
     end.record()
     end.synchronize()
     return max(float(cuda.get_elapsed_time(begin, end)), TICK * 1e3) / repeats
-
-
-def _xp(device: str) -> Any:
-    return xp_of(to_device(np.zeros(1), device))
 
 
 def interleaved(
@@ -92,31 +88,28 @@ def plain_float32() -> str:
     return "off"
 
 
-def timings(
-    figures: Record,
-    sizes: Mapping[str, Size],
-    rounds: int,
-    seconds: float,
-    device: str,
-    engines: tuple[str, ...] = ("fused",),
-) -> list[str]:
-    """Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
-    beside, failed = torch_device(device), []
+def timings(own: Settings, figures: Record) -> list[str]:
+    """(g) Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
+    beside, failed = torch_device(own.device), []
     if beside:
         figures["tf32"] = plain_float32()
-    figures["clock"] = "device events" if has_events(device) else "the host's"
+    figures["clock"] = "device events" if has_events(own.device) else "the host's"
     figures["torch"] = beside or "not installed, or it finds no GPU: no ratios"
-    figures["step"] = f"forward and backward, every gradient, float32; medians of {rounds} interleaved rounds"
+    figures["step"] = f"forward and backward, every gradient, float32; medians of {own.rounds} interleaved rounds"
     figures["peers"] = {ours: what for ours, (_, what) in PEERS.items()}
     rows: list[Record] = figures.setdefault("rows", [])
-    for name, size in sizes.items():
+    engines = {"ours": fused} | ({PERSISTENT: persistent} if PERSISTENT in own.engines else {})
+    for name, size in own.timing_sizes.items():
         try:
-            steps = {f"{model}, ours": numpy_step(fused, size, model, device) for model in PEERS}
-            if "persistent" in engines:
-                steps |= {f"{model}, persistent": numpy_step(persistent, size, model, device) for model in PEERS}
+            cells = {model: problem(size, model) for model in PEERS}
+            steps = {
+                f"{model}, {engine}": numpy_contender(by, cell, own.device).step
+                for engine, by in engines.items()
+                for model, cell in cells.items()
+            }
             if beside:
                 steps |= {f"{model}, torch": torch_step(size, peer, beside) for model, (peer, _) in PEERS.items()}
-            times = interleaved(steps, rounds, seconds, device)
+            times = interleaved(steps, own.rounds, own.timing_seconds, own.device)
         except Exception as error:
             failed.append(f"{name}: {type(error).__name__}: {shown(error)}")
             continue
@@ -128,11 +121,11 @@ def timings(
                 theirs = times[f"{model}, torch"]
                 row["torch, ms"] = statistics.median(theirs)
                 row["torch / ours"] = statistics.median(t / o for t, o in zip(theirs, ours, strict=True))
-            if own := times.get(f"{model}, persistent"):
-                row["persistent, ms"] = statistics.median(own)
+            if kernels := times.get(f"{model}, persistent"):
+                row["persistent, ms"] = statistics.median(kernels)
                 row["persistent, us a time step"] = 1e3 * row["persistent, ms"] / size.length
-                row["ours / persistent"] = statistics.median(o / p for o, p in zip(ours, own, strict=True))
+                row["ours / persistent"] = statistics.median(o / p for o, p in zip(ours, kernels, strict=True))
                 if beside:
-                    row["torch / persistent"] = statistics.median(t / p for t, p in zip(theirs, own, strict=True))
+                    row["torch / persistent"] = statistics.median(t / p for t, p in zip(theirs, kernels, strict=True))
             rows.append(row)
     return failed

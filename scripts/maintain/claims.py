@@ -14,7 +14,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ortho_ref import files
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import (
     FINAL,
@@ -36,9 +35,9 @@ from scripts.pictures.curves import draw_experiment, draw_measured, has_series
 from scripts.pictures.gallery_page import PAGE as GALLERY
 from scripts.pictures.gallery_page import gallery
 from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program.pages import keep_pages
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, PAGES = "docs/claims.md", "docs/claims"
 TITLES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", None: "Own"}
 #: The models of the table on the first screen.
 MODEL, RIVAL = "NC-GRU(U_c)", "GRU"
@@ -409,12 +408,10 @@ def _done(experiments: Sequence[Stored]) -> str:
     return f"{sum(len(own.states) for own in experiments):,} of {sum(len(own.cells) for own in experiments):,}"
 
 
-def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
-    """Every page, by its file."""
-    found = {ROOT / PAGE: page(experiments)}
-    return found | {
-        ROOT / PAGES / own.page: linked(own, page_of(own), experiments) for own in experiments if own.states
-    }
+def pages(experiments: Sequence[Stored]) -> dict[str, str]:
+    """Every page, by its name from the root."""
+    own_pages = {f"docs/{own.address}": linked(own, page_of(own), experiments) for own in experiments if own.states}
+    return {"docs/claims.md": page(experiments)} | own_pages
 
 
 def linked(own: Stored, text: str, experiments: Iterable[Stored]) -> str:
@@ -436,27 +433,19 @@ def main(
     """Write docs/claims.md, docs/claims/, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
         experiments = stored(Results(ROOT))
+        run_so_far = [own for own in experiments if own.states]
         texts = pages(experiments)
-        there = {ROOT / PAGE, *(ROOT / PAGES).glob("*.md")}
-        if check:
-            for path in sorted(there | {*texts}):
-                if not path.exists() or path.read_text(encoding="utf-8") != texts.get(path):
-                    fail(f"{path} is not what the runs say; python -m scripts.maintain.claims writes it", 1)
-            return
-        for own in filter(lambda own: own.states, experiments):
+        for own in run_so_far if not check else ():
             own.place.parent.mkdir(parents=True, exist_ok=True)
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
             if has_series(own.experiment):
                 draw_measured(own.experiment, own.states, 1.0, own.besides, own.drawn)
-        (ROOT / PAGES).mkdir(parents=True, exist_ok=True)
-        for path in there - {*texts}:
-            path.unlink()
-        for path, text in texts.items():
-            files.write(path, text.encode())
-        files.write(ROOT / GALLERY, gallery(ROOT).encode())
+        keep_pages(ROOT, texts, "scripts.maintain.claims", check, "docs/claims")
+        keep_pages(ROOT, {GALLERY: gallery(ROOT)}, "scripts.maintain.claims", check)
     except BAD_INPUT as error:
         fail(error)
-    say(f"{sum(bool(own.states) for own in experiments)} of {len(experiments)} experiments in {ROOT / PAGES}")
+    if not check:
+        say(f"{len(run_so_far)} of {len(experiments)} experiments in {ROOT / 'docs' / 'claims'}")
 
 
 if __name__ == "__main__":

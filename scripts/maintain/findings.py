@@ -8,19 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ortho_ref import files
 from scripts.maintain.scoreboard import audit_toml, stored_reports
 from scripts.maintain.scoreboard.audit_toml import ROOT
 from scripts.maintain.scoreboard.page import pages
 from scripts.program import BAD_INPUT, fail, run, say
-
-DOCS = ROOT / "docs"
-
-
-def texts() -> dict[str, str]:
-    """File below docs -> text, from what is stored."""
-    audit = audit_toml.read()
-    return pages(audit, {name: stored_reports.load(own) for name, own in audit.by_name.items()})
+from scripts.program.pages import keep_pages
 
 
 def main(
@@ -28,23 +20,12 @@ def main(
 ) -> None:
     """Write docs/findings.md and the pages of docs/findings."""
     try:
-        found = texts()
+        audit = audit_toml.read()
+        found = pages(audit, {name: stored_reports.load(own) for name, own in audit.by_name.items()})
+        texts = {f"docs/{name}": text for name, text in found.items()}
+        keep_pages(ROOT, texts, "scripts.maintain.findings", check, "docs/findings")
     except BAD_INPUT as error:
         fail(error)
-    others = sorted(path for path in (DOCS / "findings").glob("*.md") if f"findings/{path.name}" not in found)
-    if check:
-        for name, text in found.items():
-            path = DOCS / name
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                fail(f"docs/{name} is not what `python -m scripts.maintain.findings` writes", 1)
-        for path in others:
-            fail(f"docs/findings/{path.name} is of no finding", 1)
-    else:
-        (DOCS / "findings").mkdir(exist_ok=True)
-        for name, text in found.items():
-            files.write(DOCS / name, text.encode())
-        for path in others:
-            path.unlink()
     say(next(line for line in found["findings.md"].splitlines() if " reports on " in line))
 
 

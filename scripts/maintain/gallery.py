@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ortho_ref import files
 from scripts.pictures.gallery_page import PAGE, gallery
 from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program.pages import keep_pages
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +23,7 @@ def main(
     """Write docs/gallery.md."""
     try:
         found = gallery(ROOT)
-        if check and (ROOT / PAGE).read_text(encoding="utf-8") != found:
-            fail(f"{PAGE} is not what `python -m scripts.maintain.gallery` writes", 1)
-        if not check:
-            files.write(ROOT / PAGE, found.encode())
+        keep_pages(ROOT, {PAGE: found}, "scripts.maintain.gallery", check)
     except BAD_INPUT as error:
         fail(error)
     say(f"{PAGE}: {found.count('![')} pictures")

@@ -45,11 +45,11 @@ def shown_in(page: str, text: str) -> list[Shown]:
 
 
 def _commands(heading: str, section: str, page: str) -> str:
-    """The section's block of shell, else its command in a line, else the experiment of the row that names it."""
+    """The section's block of shell, else the last command in a line, else the experiment of the row that names it."""
     if blocks := _BLOCK.findall(section):
         return "".join(blocks)
-    if inline := _INLINE.search(section):
-        return f"{inline[1]}\n"
+    if inline := _INLINE.findall(section):  # others measured what is told of a picture
+        return f"{inline[-1]}\n"
     named = re.search(r"\((.+)\)$", heading)
     rows = [line for line in page.splitlines() if named and line.startswith(f"| {named[1]}:")]
     return "".join(f"python -m scripts.experiment run {file}\n" for row in rows for file in _EXPERIMENT.findall(row))

@@ -19,7 +19,7 @@ _NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "maintain.site": ("-e . --group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
 }
 _OTHERS = ("-e '.[scripts]'", ("typer", "rich", "matplotlib", "threadpoolctl"))
-_CORE = ("numpy", "scipy", "safetensors")
+_CORE = ("numpy", "scipy", "safetensors", "msgspec")
 
 
 def programs() -> dict[str, str]:

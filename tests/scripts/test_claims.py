@@ -22,7 +22,7 @@ def test_the_page_is_what_the_runs_say():
     assert call(claims.main, "--check") == (0, "", "")
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         assert f"<rdf:li>{own.drawn}</rdf:li>" in own.picture.read_text(), own.picture
-        page = ROOT / claims.PAGES / own.page
+        page = ROOT / "docs" / own.address
         assert f"![{own.experiment.title}](../../{own.picture.relative_to(ROOT)})" in page.read_text()
         for line, states in by_line(own.states).items():
             assert len({state.config.get("engine") or "fused" for state in states}) == 1, (own.page, line)

@@ -11,6 +11,7 @@ from scripts.maintain.scoreboard import audit_toml, stored_reports
 from scripts.maintain.scoreboard.page import convention, pages, rows_of, whose
 from tests.scripts.runs import call
 
+DOCS = audit_toml.ROOT / "docs"
 SAID, HALF = "half; d_outputs is 0", [["mse-half"]]
 FAILED = {"status": "failed", "error": 0.5, "missing": []}
 
@@ -30,9 +31,9 @@ def reports(whole):
 def test_the_pages_are_up_to_date(whole, reports):
     """No page is of nothing; every implementation is on the scoreboard, with its command and its versions."""
     found = pages(whole, reports)
-    assert {f"findings/{path.name}" for path in (findings.DOCS / "findings").glob("*.md")} | {"findings.md"} == {*found}
+    assert {f"findings/{path.name}" for path in (DOCS / "findings").glob("*.md")} | {"findings.md"} == {*found}
     for name, text in found.items():
-        assert (findings.DOCS / name).read_text() == text, name
+        assert (DOCS / name).read_text() == text, name
     text = found["findings/scoreboard.md"]
     for name, own in whole.implementations.items():
         assert f'<a name="{name}"></a>' in text
@@ -53,7 +54,7 @@ def test_every_finding_has_a_page_of_a_screen(whole, reports):
     for name in re.findall(r"scoreboard\.md#([\w-]+)", "".join(found.values())):
         assert f'<a name="{name}"></a>' in found["findings/scoreboard.md"], name
     ready = set(re.findall(r"\(upstream/([\w-]+)\.md\)", found["findings.md"])) - {"README"}
-    assert ready == {path.stem for path in (findings.DOCS / "upstream").glob("*.md")} - {"README"}
+    assert ready == {path.stem for path in (DOCS / "upstream").glob("*.md")} - {"README"}
 
 
 def test_the_pages_have_no_path_of_a_machine(whole, reports):
@@ -102,16 +103,16 @@ def test_a_convention_is_a_name_that_is_declared(whole):
 @pytest.mark.parametrize("name", ["findings.md", "findings/scoreboard.md", "findings/peft-oft.md", "findings/older.md"])
 def test_the_program_writes_the_pages_and_checks_them(name, monkeypatch, tmp_path):
     """Exit code 1 with --check for a page that is older, or of no finding; written again, it is right, or gone."""
-    monkeypatch.setattr(findings, "DOCS", tmp_path)
+    monkeypatch.setattr(findings, "ROOT", tmp_path)
     assert call(findings.main)[0] == 0
     assert call(findings.main, "--check")[0] == 0
-    page = tmp_path / name
+    page = tmp_path / "docs" / name
     known = page.exists()
     page.write_text("older")
     code, _, error = call(findings.main, "--check")
     assert code == 1
-    says = "not what `python -m scripts.maintain.findings` writes" if known else "of no finding"
-    assert f"docs/{name} is {says}" in error
+    says = "not what" if known else "no page that"
+    assert f"docs/{name} is {says} `python -m scripts.maintain.findings` writes" in error
     assert page.read_text() == "older"
     assert call(findings.main)[0] == 0
     assert call(findings.main, "--check")[0] == 0

@@ -65,6 +65,8 @@ def test_sections_with_pictures():
             "python -m scripts.plot x --out one.svg\n",
         ),
     ]
+    told = TEXT.replace("*The gates close.*", "`python -m scripts.bounds x` says so: `python -m scripts.plot x`.")
+    assert shown_in("docs/runs.md", told)[0].commands == "python -m scripts.plot x\n"  # not what measured something
     with pytest.raises(ValueError, match=r"docs/runs.md: nothing says how the pictures of 'Gates' are made"):
         shown_in("docs/runs.md", TEXT.replace(" (A, figure 7)", ""))
 

@@ -16,6 +16,7 @@ from ortho_ref.training.optimizers import Adam
 from scripts import gpu_check
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import TRAINED, Settings
+from scripts.maintain.timing import steps
 from scripts.maintain.timing.rounds import synchronizer, time_interleaved
 from scripts.maintain.timing.steps import SIZES, Size
 from tests.device import Foreign
@@ -341,26 +342,27 @@ def test_times_are_between_events(imaginary):
     assert times == {"a": [3, 3, 3], "b": [6, 6, 6]}
 
 
-def test_timings_go_on_after_a_size_that_fails(monkeypatch):
+def test_timings_go_on_after_a_size_that_fails(tiny, monkeypatch):
     """As one that does not fit in memory; medians and ratios are those of the rounds; without PyTorch no ratios."""
 
-    def numpy_step(engine, size, model, device):
+    def problem(size, model):
         if size.hidden == 5:
             raise MemoryError("Out of memory allocating 8 bytes")
+        return steps.problem(size, model)
 
     taken = {"ours": [1.0, 2.0, 9.0], "torch": [3.0, 8.0, 9.0]}
     monkeypatch.setattr(timing, "interleaved", lambda steps, *_: {name: taken[name.split()[-1]] for name in steps})
     monkeypatch.setattr(timing, "torch_device", lambda device: "cpu")
     monkeypatch.setattr(timing, "torch_step", lambda *arguments: None)
     monkeypatch.setattr(timing, "plain_float32", lambda: "off")  # needs PyTorch
-    monkeypatch.setattr(timing, "numpy_step", numpy_step)
-    figures, sizes = {}, {"big": Size(1, 1, 1, 5), "small": Size(1, 1, 1, 4)}
-    assert timing.timings(figures, sizes, 3, 0, "cpu") == ["big: MemoryError: Out of memory allocating 8 bytes"]
+    monkeypatch.setattr(timing, "problem", problem)
+    figures, own = {}, replace(tiny, timing_sizes={"big": Size(1, 1, 1, 5), "small": Size(1, 1, 1, 4)})
+    assert timing.timings(own, figures) == ["big: MemoryError: Out of memory allocating 8 bytes"]
     assert [row["model"] for row in figures["rows"]] == list(timing.PEERS)
     row = figures["rows"][0]
     assert (row["size"], row["ours, ms"], row["torch, ms"], row["torch / ours"]) == ("small", 2, 8, 3)
     monkeypatch.setattr(timing, "torch_device", lambda device: None)
     figures = {}
-    assert len(timing.timings(figures, sizes, 1, 0, "cpu")) == 1
+    assert len(timing.timings(own, figures)) == 1
     assert figures["torch"] == "not installed, or it finds no GPU: no ratios"
     assert "torch, ms" not in figures["rows"][0]

@@ -44,6 +44,7 @@ def test_a_program_that_is_none(forks):
     ("started", "missing", "message"),
     [
         ("scripts.train", {"typer", "rich"}, "needs typer, rich, which are not installed: pip install -e '.[scripts]'"),
+        ("scripts.train", {"msgspec"}, "needs msgspec, which is not installed: pip install -e '.[scripts]'"),
         ("scripts.maintain.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
         ("scripts.maintain.oldest_versions", {"typer", "numpy"}, ""),
         ("scripts.train", set(), ""),

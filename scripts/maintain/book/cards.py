@@ -95,6 +95,26 @@ def in_lines(formula: str) -> list[str]:
     return lines
 
 
+def address_of(material: Material, page: str, tag: str, file: str = "") -> str | None:
+    """Of an equation, or of a part of it: its first line, in `file` if that has one, else its row on its paper's page.
+
+    Of a test, `tests/FILE.py::NAME`, its line.
+    """
+    if "::" in tag:
+        test, _, function = tag.partition("::")
+        line = material.test_lines.get((test, function))
+        return None if line is None else href(page, page_of(test), f"L{line}")
+    name = id_of(tag)
+    if name not in material.entries:
+        return None
+    carriers = material.carriers.get(name, [])
+    if not carriers:
+        return href(page, paper_page(name), anchor(name))
+    carrier = file if file in carriers else carriers[0]
+    on_line = {one for tags in material.lines[carrier].values() for one in tags}
+    return href(page, page_of(carrier), anchor(tag if tag in on_line else name))
+
+
 class Maker:
     """Makes the cards of one page."""
 
@@ -103,31 +123,14 @@ class Maker:
         self.tagged = material.lines.get(file, {})
         self.prose = Prose(page, self.find, self.follow)
 
-    def find(self, page: str, tag: str) -> str | None:
-        """The address of an equation, or of a part of it: its first line, else its row on its paper's page.
+    def find(self, tag: str) -> str | None:
+        """The address of an equation, a part of it, or a test; in this page's file if that has a line of it."""
+        return address_of(self.material, self.page, tag, self.file)
 
-        Of a test, `tests/FILE.py::NAME`, its line.
-        """
-        if "::" in tag:
-            return self._find_test(page, *tag.split("::", 1))
-        name = id_of(tag)
-        if name not in self.material.entries:
-            return None
-        carriers = self.material.carriers.get(name, [])
-        if not carriers:
-            return href(page, paper_page(name), anchor(name))
-        file = self.file if self.file in carriers else carriers[0]
-        on_line = {one for tags in self.material.lines[file].values() for one in tags}
-        return href(page, page_of(file), anchor(tag if tag in on_line else name))
-
-    def _find_test(self, page: str, file: str, function: str) -> str | None:
-        line = self.material.test_lines.get((file, function))
-        return None if line is None else href(page, page_of(file), f"L{line}")
-
-    def follow(self, page: str, file: str, target: str) -> str:
+    def follow(self, file: str, target: str) -> str:
         """The address of what a link in a file names."""
         path, _, fragment = target.partition("#")
-        return href(page, page_of(resolved(file, path) if path else file), fragment)
+        return href(self.page, page_of(resolved(file, path) if path else file), fragment)
 
     def link(self, file: str, fragment: str = "", text: str = "") -> Link:
         """To a file's page."""
@@ -189,7 +192,7 @@ class Maker:
     def _neighbour(self, name: str | None) -> Link | None:
         if name is None:
             return None
-        return Link(title_of((name,)), self.find(self.page, name) or "")
+        return Link(title_of((name,)), self.find(name) or "")
 
     def _errata(self, text: str) -> list[tuple[Link, Markup]]:
         return [

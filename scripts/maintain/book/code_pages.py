@@ -79,7 +79,7 @@ def _first_sentence(file: str, source: str) -> str:
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:
     """Where a tag in a line leads: to its card on this page, else to where the equation stands."""
     name = id_of(tag)
-    return f"#eq-{anchor(name)}" if name in here else maker.find(maker.page, tag) or ""
+    return f"#eq-{anchor(name)}" if name in here else maker.find(tag) or ""
 
 
 def _cards(maker: Maker, part: columns.Part, shown: set[tuple[str, ...]]) -> list[Card]:
@@ -114,7 +114,6 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
         rows=material.rows,
         words=UNHELD | _KINDS,
         same=_same(maker, rows),
-        page=page,
     )
     return framed(heading, html, listed=True)
 
@@ -129,7 +128,7 @@ def _same(maker: Maker, rows: dict[tuple[str, ...], Card]) -> dict[tuple[str, ..
     entries = maker.material.entries
     return {
         row: [
-            (title_of((one,)) if one.split(":")[0] == row[0].split(":")[0] else one, maker.find(maker.page, one) or "")
+            (title_of((one,)) if one.split(":")[0] == row[0].split(":")[0] else one, maker.find(one) or "")
             for one in dict.fromkeys(other for name in row for other in entries[name].same)
         ]
         for row in rows

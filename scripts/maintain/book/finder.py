@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 
-from scripts.maintain.book.cards import Maker, title_of
+from scripts.maintain.book.cards import address_of, title_of
 from scripts.maintain.book.material import Material
 from scripts.maintain.book.mathml import plain as formula_in_words
 from scripts.maintain.book.order import number_of
@@ -16,7 +16,6 @@ ROOT_PAGE = "index"
 
 def found(material: Material) -> list[dict[str, object]]:
     """An entry an equation, an erratum, and a file of two columns: id, title, words, formula, keys, to."""
-    maker = Maker(material, ROOT_PAGE)
     entries: list[dict[str, object]] = []
     for name, entry in material.entries.items():
         number = name.partition(":")[2] if number_of(name) else ""
@@ -29,7 +28,7 @@ def found(material: Material) -> list[dict[str, object]]:
                 "words": " · ".join(filter(None, (plain(entry.says) or formula, entry.section))),
                 "formula": formula,
                 "keys": greek(formula + plain(entry.says)),
-                "to": maker.find(ROOT_PAGE, name),
+                "to": address_of(material, ROOT_PAGE, name),
             }
         )
     for name, says in material.errata.items():

@@ -73,7 +73,7 @@ def _pieces(row: Element) -> list[list[Element]]:
     found: list[list[Element]] = [[]]
     open_: list[str] = []
     for child in row:
-        base = child[0] if len(child) and _kind(child).startswith("msu") else child
+        base = _base(child)
         sign = (base.text or "").strip() if _kind(base) == "mo" else ""
         if open_ and (sign == open_[-1] if sign in _BARS else sign and sign in _CLOSED):
             open_.pop()

@@ -21,9 +21,7 @@ ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 class Prose:
     """Renders Markdown for a page."""
 
-    def __init__(
-        self, page: str, find: Callable[[str, str], str | None], follow: Callable[[str, str, str], str]
-    ) -> None:
+    def __init__(self, page: str, find: Callable[[str], str | None], follow: Callable[[str, str], str]) -> None:
         self.page, self.find, self.follow = page, find, follow
         self.file, self.breaks = "", False
         self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -59,7 +57,7 @@ class Prose:
                 if child.type == "link_open":
                     target = str(child.attrs["href"])
                     if not re.match(r"\w+:", target):
-                        child.attrs["href"] = self.follow(self.page, self.file, target)
+                        child.attrs["href"] = self.follow(self.file, target)
                     within = True
                 within = within and child.type != "link_close"
                 made.append(child if within else self._named(child))
@@ -68,7 +66,7 @@ class Prose:
     def _named(self, token: Token) -> Token:
         """An id in backticks, or errata in words, as links; any other token as it is."""
         html = ""
-        if token.type == "code_inline" and (address := self.find(self.page, token.content)):
+        if token.type == "code_inline" and (address := self.find(token.content)):
             html = f'<a href="{escape(address)}"><code>{escape(token.content)}</code></a>'
         elif token.type == "text" and ERRATUM.search(token.content):
             html = ERRATUM.sub(lambda found: erratum(self.page, found[0]), escape(token.content))

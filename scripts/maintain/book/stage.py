@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 import nbformat
 
 from scripts.maintain.book import api_reference, code_pages, finder, routes, weights
-from scripts.maintain.book.cards import Maker
+from scripts.maintain.book.cards import address_of
 from scripts.maintain.book.material import Material
 from scripts.maintain.book.places import DERIVATIONS, ERRATA, folder_page, page_of, resolved
 from scripts.maintain.book.prose import ERRATUM, breakable
@@ -83,7 +83,6 @@ class Stage:
         self.material, self.root, self.out = material, material.root, out
         self.prose = sorted({path.relative_to(self.root).as_posix() for one in PROSE for path in self.root.glob(one)})
         self.listed: set[str] = set()
-        self.maker = Maker(material, finder.ROOT_PAGE)
 
     def fill(self) -> None:
         """Everything.  ValueError for a link that leads nowhere."""
@@ -157,7 +156,7 @@ class Stage:
 
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
-        address = self.maker.find(page, found[1])
+        address = address_of(self.material, page, found[1])
         if address and "::" in found[1]:
             self.listed.add(found[1].partition("::")[0])
         return f'<a href="{address}"><code>{breakable(found[1])}</code></a>' if address else found[0]

@@ -36,6 +36,7 @@ class _Run(Form):
     # distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one
     packages: tuple[str, ...]
     environment: dict[str, str] = {}  # what the adapter is told
+    name: str = ""  # its key in the file
 
     @property
     def command(self) -> str:
@@ -56,20 +57,16 @@ class Source(Form):
     commit: str
 
 
-class _Implementation(_Run, kw_only=True):
+class Implementation(_Run, kw_only=True):
+    """Somebody's code, and how it is run."""
+
+    action: ClassVar[str] = "run"
     cases: Annotated[tuple[str, ...], Meta(min_length=1)]
     dtype: Dtype = "float64"
     source: Source | None = None
     note: str = ""  # how it is run, where that needs saying: a stand-in for a dead framework
     # named mistakes that are conventions here -> whose, or why
     conventions: dict[str, str] = {}
-
-
-class Implementation(_Implementation, kw_only=True):
-    """Somebody's code, and how it is run."""
-
-    action: ClassVar[str] = "run"
-    name: str
 
     @property
     def arguments(self) -> list[str]:
@@ -83,7 +80,6 @@ class Map(_Run, kw_only=True):
     """Somebody's orthogonal map, for `python -m ortho_ref.conformance map`."""
 
     action: ClassVar[str] = "map"
-    name: str
 
 
 class Said(Form):
@@ -141,21 +137,16 @@ class NotRun(Form):
     why: str
 
 
-class _File(Form):
+class Audit(Form):
+    """All of it."""
+
     opening: Annotated[list[Said], Meta(min_length=1)]
-    implementations: dict[str, _Implementation]  # in the page's order
-    maps: dict[str, _Run]  # no implementation has the same name
+    implementations: dict[str, Implementation]  # in the page's order
+    maps: dict[str, Map]  # no implementation has the same name
     findings: list[Finding]
     threads: list[Thread]
     not_run: list[NotRun]
     elsewhere: list[Elsewhere] = []
-
-
-class Audit(_File, kw_only=True):
-    """All of it, each with its name."""
-
-    implementations: dict[str, Implementation]  # type: ignore[assignment]
-    maps: dict[str, Map]  # type: ignore[assignment]
 
     @property
     def by_name(self) -> dict[str, Implementation | Map]:
@@ -166,10 +157,10 @@ class Audit(_File, kw_only=True):
 def read(path: Path = FILE) -> Audit:
     """Read and check the file."""
     value = tomllib.loads(path.read_text(encoding="utf-8"))
-    formats.check(value, _File, path.name)
-    for kind in ("implementations", "maps"):
-        value[kind] = {name: {"name": name, **entry} for name, entry in value[kind].items()}
+    formats.check(value, Audit, path.name)
     audit = msgspec.convert(value, Audit)
+    for name, own in [*audit.implementations.items(), *audit.maps.items()]:
+        own.name = name
     mistakes = {mistake.name for mistake in MISTAKES}
     for one in audit.by_name.values():
         if not (ROOT / ADAPTERS / f"{one.adapter}.py").is_file():

@@ -182,8 +182,7 @@ def _whole(audit: Audit, stored: Stored) -> str:
         "",
         "`ORTHO_REF_SOURCES` is a folder of checkouts, for code that is in no package. Versions are those of the day",
         "when the report was stored.",
-        *_commands(audit, stored),
-        *_printed(audit, stored),
+        *_runs(audit, stored),
     ]
     return "\n".join(lines) + "\n"
 
@@ -247,13 +246,6 @@ def _maps(audit: Audit, stored: Stored) -> Iterator[str]:
         yield f"| [{own.title}](#{name}) | {_cell(found)} | {_cell(verdict)} |"
 
 
-def _printed(audit: Audit, stored: Stored) -> Iterator[str]:
-    for name, own in audit.maps.items():
-        report = stored[name]
-        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {'; '.join(_where(report))}.", "")
-        yield from ("```sh", report["command"], "```", "```text", report["page"], "```")
-
-
 def _threads(audit: Audit) -> Iterator[str]:
     for entry in audit.threads:
         yield from ("", f"**[{entry.name}]({entry.url})** ({entry.state}). {_text(entry.text)}")
@@ -275,12 +267,16 @@ def _linked(audit: Audit, names: list[str], page: str = "") -> str:
     return ", ".join(found)
 
 
-def _commands(audit: Audit, stored: Stored) -> Iterator[str]:
-    for name, own in audit.implementations.items():
+def _runs(audit: Audit, stored: Stored) -> Iterator[str]:
+    """Each with its command, and a map with what was printed."""
+    for name, own in audit.by_name.items():
         report = stored[name]
-        what, note = "; ".join(_where(report)), [_text(own.note)] if own.note else []
-        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *note)
+        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {'; '.join(_where(report))}.")
+        if isinstance(own, Implementation) and own.note:
+            yield _text(own.note)
         yield from ("", "```sh", report["command"], "```")
+        if isinstance(own, Map):
+            yield from ("```text", report["page"], "```")
 
 
 def _where(report: dict[str, Any]) -> Iterator[str]:

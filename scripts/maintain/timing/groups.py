@@ -77,7 +77,7 @@ def timed(
     reference: str,
     steps: Mapping[str, Callable[[], object]],
     own: Settings,
-    skipped: Mapping[str, str] | None = None,
+    skipped: Mapping[str, str],
 ) -> Group:
     """The contenders against the clock, interleaved.
 
@@ -109,7 +109,7 @@ def group(
     unit: str,
     reference: str,
     contenders: Mapping[str, Any],
-    skipped: Mapping[str, str] | None = None,
+    skipped: Mapping[str, str],
 ) -> Group:
     """A group from its figures."""
     return {
@@ -118,6 +118,6 @@ def group(
         "unit": unit,
         "reference": reference,
         "contenders": dict(contenders),
-        "skipped": dict(skipped or {}),
+        "skipped": dict(skipped),
         "note": "",
     }

@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figu
 
 #: A model -> its peers of most interest, in words and by the contenders that they are, of which the quickest counts.
 PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("nc-gru", "NC-GRU", "the better eager PyTorch cell", EAGER),
+    ("nc-gru", "NC-GRU", "the better eager PyTorch cell", tuple(EAGER)),
     ("nc-gru", "NC-GRU", "JAX's scan", ("jax",)),
     ("nc-gru", "NC-GRU", "our NumPy engine", ("fused",)),
     ("gru-cudnn", "GRU", "`nn.GRU`", ("torch.nn",)),
@@ -40,11 +40,6 @@ def fill(page: str, machine: str, report: Report) -> str:
         return f"{found[1]}{machine}{found[3]}{TABLES[found[4]](report, machine)}{found[5]}"
 
     return _BLOCK.sub(block, page)
-
-
-def machines_of(page: str) -> set[str]:
-    """The reports that a page's tables are from."""
-    return {found[2] for found in _BLOCK.finditer(page)}
 
 
 def _table(groups: Sequence[Group]) -> str:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from ortho_ref import fused
@@ -30,8 +31,7 @@ MAKERS: Mapping[str, Callable[[CellProblem], Contender | None]] = {
     "compiled": lambda own: numpy_contender(compiled, own, keep=False),
     "fused": lambda own: numpy_contender(fused, own, keep=False),
     "torch.nn": peers_torch.module,
-    "torch joined": lambda own: peers_torch.eager(own, peers_torch.Joined),
-    "torch hoisted": lambda own: peers_torch.eager(own, peers_torch.Hoisted),
+    **{name: partial(peers_torch.eager, form=form) for name, form in peers_torch.EAGER.items()},
     "jax": peers_jax.contender,
 }
 

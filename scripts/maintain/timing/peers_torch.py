@@ -19,9 +19,6 @@ from ortho_ref.cells.cell import Weights, weight_name
 from ortho_ref.converters.config import config_of_cell
 from scripts.maintain.timing.steps import CellProblem, Contender, Gradients, Size, first_states, problem
 
-#: Names of the eager forms: products with [x, h] joined, and with x's before the loop.
-EAGER = ("torch joined", "torch hoisted")
-
 State = tuple[Any, ...]
 #: From what the products have of a step, and the state, to the next state.
 Body = Callable[[tuple[Any, ...], State], State]
@@ -102,6 +99,10 @@ class Apart(Hoisted):
             return super().named(*gradients)
         *others, db_hh = gradients
         return super().named(*others) | {"b_hh": db_hh.numpy()}
+
+
+#: The eager forms, by the names of their contenders.
+EAGER: dict[str, type[Joined] | type[Hoisted]] = {"torch joined": Joined, "torch hoisted": Hoisted}
 
 
 def _suffixes(gates: str) -> tuple[str, ...]:
@@ -314,12 +315,11 @@ def contenders(own: CellProblem, device: str = "cpu", threads: int = 1) -> dict[
 
     torch.set_num_threads(threads)
     own_module = module(own, device)
-    joined, hoisted = EAGER
-    forms = {joined: eager(own, Joined, device), hoisted: eager(own, Hoisted, device)}
+    forms = {name: eager(own, form, device) for name, form in EAGER.items()}
     return ({} if own_module is None else {"torch.nn": own_module}) | forms
 
 
-def torch_step(size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], Any]:
+def torch_step(size: Size, model: str, device: str) -> Callable[[], Any]:
     """PyTorch's module, or its eager cell with the input products before the loop; float32."""
     import torch
 

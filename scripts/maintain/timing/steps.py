@@ -89,11 +89,6 @@ def numpy_contender(engine: Any, own: CellProblem, device: str = "cpu", keep: bo
     return Contender(step, gradients)
 
 
-def numpy_step(engine: Any, size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], Any]:
-    """Forward + backward of a model's cell by `engine`, float32."""
-    return numpy_contender(engine, problem(size, model), device).step
-
-
 def first_states(own: CellProblem) -> tuple[str, ...]:
     """Names of the parts of the first state: h0, of an LSTM c0 too."""
     return tuple(f"{name}0" for name in own.cell.states)

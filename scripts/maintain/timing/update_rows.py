@@ -41,7 +41,7 @@ def _update(task: str, engine: str) -> Callable[[], Any]:
     return lambda: trainer.update(next(batches))
 
 
-def torch_update(task: Task, hidden: int, batch_size: int, lr: float, threads: int = 1) -> Callable[[], Any]:
+def torch_update(task: Task, hidden: int, batch_size: int, lr: float, threads: int) -> Callable[[], Any]:
     """An update, its batch drawn; it returns the loss, float32."""
     import torch
 

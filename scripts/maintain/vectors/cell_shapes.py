@@ -13,7 +13,7 @@ import numpy as np
 from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.cases.case import Config
 from ortho_ref.conformance.compare import MINIMUM
-from scripts.maintain.vectors.spec import Spec, ranged
+from scripts.maintain.vectors.spec import Ranges, Spec, beside, ranged
 
 
 class Shape(NamedTuple):
@@ -56,18 +56,12 @@ SHAPES = {
 }
 
 
-def shape_specs(
-    variant: str, config: Config, have: Sequence[str], base: Spec, gates: Mapping[str, float]
-) -> Iterator[Spec]:
-    """The shapes that a variant does not `have` yet; base: its first case; gates: weights that have one value."""
-    joint = "-" if "/" in variant else "/"
+def shape_specs(base: Spec, have: Sequence[str], gates: Mapping[str, float]) -> Iterator[Spec]:
+    """The shapes that the variant of a case does not `have` yet; gates: weights that have one value."""
     for name, shape in SHAPES.items():
-        if name not in have and _has(config, name):
-            arrays = _arrays(config, shape, gates)
-            why = f"{base.why}; {shape.why}"
-            id = f"cell/{variant}{joint}{name}"
-            own = Spec(id, "cell", config, base.draw, base.sources, why, zeros=base.zeros, arrays=arrays)
-            yield replace(own, least=shape.least)
+        if name not in have and _has(base.config, name):
+            arrays, why = _arrays(base.config, shape, gates), f"{base.why}; {shape.why}"
+            yield replace(base, id=beside(base.id, name), draw=arrays, why=why, least=shape.least)
 
 
 def _has(config: Config, name: str) -> bool:
@@ -75,7 +69,7 @@ def _has(config: Config, name: str) -> bool:
     return name != "large" or (config["cell"] in ("elman", "fastrnn") and config["activation"] == "relu")
 
 
-def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> Ranges:
     """Of every input shape and range."""
     cell, complex = reference.cell_of(config), bool(config.get("complex"))
     T, B, m, n, tokens = shape[1:6]
@@ -83,7 +77,7 @@ def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[st
     if config.get("activation", "tanh") != "tanh":  # states have no bound: a product grows with them
         powers.pop("U", None)
     pair = [2] if complex else []
-    found: dict[str, dict[str, Any]] = {}
+    found: Ranges = {}
     for name, own in cell.shapes(m, n).items():
         low, high = _range(name, own, config)
         if name in gates:

@@ -23,7 +23,7 @@ from scripts.maintain.vectors.cell_shapes import SHAPES, shape_specs
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.linear_cases import linear_cases
-from scripts.maintain.vectors.spec import Spec, on_grid, source_of
+from scripts.maintain.vectors.spec import Draw, Spec, beside, on_grid, source_of
 
 # Cells
 
@@ -90,12 +90,13 @@ def config_of(variant: str) -> Config:
     return {"cell": variant.partition("/")[0], **VARIANTS[variant][0]}
 
 
-def _sequence(variant: str, sizes: dict[str, Any]) -> Callable[[np.random.Generator], Arrays]:
+def _sequence(variant: str, sizes: dict[str, Any]) -> Draw:
     cell = reference.cell_of(config_of(variant))
 
     def draw(rng: np.random.Generator) -> Arrays:
         problem = _mixed(variant, cell, rng, sizes)
-        arrays = _named(problem.weights) | {"x": problem.x, "dh": problem.dh}
+        arrays = {f"weights.{name}": value for name, value in problem.weights.items()}
+        arrays |= {"x": problem.x, "dh": problem.dh}
         for role, state in (("{}0", problem.h0), ("d{}_T", problem.dh_T)):
             arrays |= {role.format(name): part for name, part in zip(cell.states, parts_of(cell, state), strict=True)}
         return arrays
@@ -126,10 +127,6 @@ def _shifted(variant: str, weights: Arrays) -> Arrays:
     return weights | {name: np.array(value) for name, value in GATES.get(variant, {}).items()}
 
 
-def _named(weights: Arrays) -> Arrays:
-    return {f"weights.{name}": value for name, value in weights.items()}
-
-
 def cells() -> Iterator[Spec]:
     """Kind cell."""
     for variant, (_, why) in VARIANTS.items():
@@ -137,13 +134,11 @@ def cells() -> Iterator[Spec]:
         sources = (scan, source_of(reference.cell_of(config)))
         base = Spec(f"cell/{variant}", "cell", config, _sequence(variant, GENERIC), sources, why, zeros=zeros)
         yield base
-        yield from shape_specs(variant, config, STORED if variant in SHAPED else (), base, GATES.get(variant, {}))
-        if variant in SHAPED:
-            joint = "-" if "/" in variant else "/"
-            for name in STORED:
-                sizes, reason = SHAPES[name].sizes, SHAPES[name].why
-                id = f"cell/{variant}{joint}{name}"
-                yield Spec(id, "cell", config, _sequence(variant, sizes), sources, f"{why}; {reason}")
+        stored = STORED if variant in SHAPED else ()
+        yield from shape_specs(base, stored, GATES.get(variant, {}))
+        for name in stored:
+            draw, own = _sequence(variant, SHAPES[name].sizes), f"{why}; {SHAPES[name].why}"
+            yield replace(base, id=beside(base.id, name), draw=draw, why=own)
     sequence = _sequence("lstm", GENERIC)
 
     def without_dc_T(rng: np.random.Generator) -> Arrays:
@@ -177,7 +172,7 @@ MAPS: dict[str, tuple[int, Config, str]] = {
 }
 
 
-def _map(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
+def _map(config: Config, n: int) -> Draw:
     p = reference.parametrization_of(config)
 
     def draw(rng: np.random.Generator) -> Arrays:
@@ -270,7 +265,7 @@ def _rebased(rng: np.random.Generator) -> Arrays:
     return {"U0": np.linalg.qr(rng.standard_normal((5, 5)))[0], "dU": standard_normal(rng, (8, 5, 5), False)}
 
 
-def _updates(config: Config) -> Callable[[np.random.Generator], Arrays]:
+def _updates(config: Config) -> Draw:
     p = reference.parametrization_of(config)
 
     def draw(rng: np.random.Generator) -> Arrays:
@@ -362,7 +357,7 @@ def optimizer_cases() -> Iterator[Spec]:
 # Activations
 
 
-def _activation(name: str, complex: bool) -> Callable[[np.random.Generator], Arrays]:
+def _activation(name: str, complex: bool) -> Draw:
     def draw(rng: np.random.Generator) -> Arrays:
         a, dy = (standard_normal(rng, (6, 5), complex) for _ in range(2))
         if name == "sigmoid":
@@ -374,7 +369,7 @@ def _activation(name: str, complex: bool) -> Callable[[np.random.Generator], Arr
     return draw
 
 
-def _scaled(draw: Callable[[np.random.Generator], Arrays]) -> Callable[[np.random.Generator], Arrays]:
+def _scaled(draw: Draw) -> Draw:
     """Rows of a thousands, of both signs, beside the others."""
 
     def large(rng: np.random.Generator) -> Arrays:
@@ -389,7 +384,7 @@ def _scaled(draw: Callable[[np.random.Generator], Arrays]) -> Callable[[np.rando
 _B = np.array([-0.5, 0.5, 0.25, -1.25, 0.0])
 
 
-def _on_kinks(name: str, complex: bool) -> Callable[[np.random.Generator], Arrays]:
+def _on_kinks(name: str, complex: bool) -> Draw:
     """a + b = 0, and of modReLU a = 0 and |a| + b = 0; the last row is off the kinks."""
 
     def draw(rng: np.random.Generator) -> Arrays:
@@ -445,11 +440,10 @@ def activation_cases() -> Iterator[Spec]:
         if name in ("sigmoid", "tanh"):
             large = _scaled(_activation(name, complex))
             why = "inputs whose exponential overflows"
-            yield Spec(f"{id}/large", "activation", config, large, (activations,), why)
+            yield Spec(beside(id, "large"), "activation", config, large, (activations,), why)
         if "relu" in name:
-            joint = "-" if complex else "/"
             yield Spec(
-                f"{id}{joint}kinks",
+                beside(id, "kinks"),
                 "activation",
                 config | {"kinks": True},
                 _on_kinks(name, complex),
@@ -463,7 +457,7 @@ def activation_cases() -> Iterator[Spec]:
 # Losses
 
 
-def _loss(config: Config, q: int, size: float = 1.0) -> Callable[[np.random.Generator], Arrays]:
+def _loss(config: Config, q: int, size: float = 1.0) -> Draw:
     def draw(rng: np.random.Generator) -> Arrays:
         T, B, groups = 4, 3, config["groups"]
         arrays: Arrays = {"outputs": size * rng.standard_normal((T, B, q))}

@@ -1,7 +1,6 @@
 """The cases of kind `layer`: what users of a layer meet around a cell."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
 from ortho_ref.conformance.cases import layered, reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config
-from scripts.maintain.vectors.spec import Spec, ranged, source_of
+from scripts.maintain.vectors.spec import Draw, Ranges, Spec, ranged, source_of
 
 AFTER = {"reset_gate": True, "update_gate": True}
 #: Name in a case -> the cell's options.
@@ -176,7 +175,7 @@ def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple
     return shapes
 
 
-def _drawing(config: Config) -> Callable[[np.random.Generator], Arrays]:
+def _drawing(config: Config) -> Draw:
     T, B = SIZES["T"], SIZES["B"]
 
     def draw(rng: np.random.Generator) -> Arrays:
@@ -202,7 +201,7 @@ def _drawing(config: Config) -> Callable[[np.random.Generator], Arrays]:
     return draw
 
 
-def _kept(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
+def _kept(config: Config, n: int) -> Draw:
     """As `_drawing`, a weight by its map's parameters, complex numbers where the cell has them."""
     kept, cell = config["parametrized"], reference.cell_of(config)
     p, T, B, m = reference.parametrization_of(kept), SIZES["T"], SIZES["B"], SIZES["m"]
@@ -221,7 +220,7 @@ def _kept(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
     return draw
 
 
-def _kept_ranges(config: Config, sizes: dict[str, int]) -> dict[str, dict[str, Any]]:
+def _kept_ranges(config: Config, sizes: dict[str, int]) -> Ranges:
     """As `_ranges`, a weight by its map's parameters."""
     kept = config["parametrized"]
     weight = f"weights.layer0.{kept['weight']}"
@@ -240,7 +239,7 @@ def _kept_ranges(config: Config, sizes: dict[str, int]) -> dict[str, dict[str, A
     return found
 
 
-def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) -> dict[str, dict[str, Any]]:
+def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) -> Ranges:
     """Of every input shape and range, by multiples of 1/16."""
     found = {}
     for name, shape in shapes_of(config, **sizes).items():
@@ -254,11 +253,11 @@ def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) ->
     return found
 
 
-def _spec(id: str, config: Config, draw: Callable[[np.random.Generator], Arrays], why: str, arrays: Any = None) -> Spec:
+def _spec(id: str, config: Config, draw: Draw | Ranges, why: str) -> Spec:
     sources = [source_of(reference.cell_of(config))]
     if config["parametrized"]:
         sources.append(source_of(reference.parametrization_of(config["parametrized"])))
-    return Spec(f"layer/{id}", "layer", config, draw, tuple(sources), why, arrays=arrays)
+    return Spec(f"layer/{id}", "layer", config, draw, tuple(sources), why)
 
 
 def layer_cases() -> Iterator[Spec]:
@@ -272,13 +271,13 @@ def layer_cases() -> Iterator[Spec]:
         yield _spec(f"{name}/parametrized", config, _kept(config, n), why)
         for size, (T, B, m, any_n, of_fft, beside) in KEPT_SIZES.items():
             n = of_fft if kept["parametrization"] == "fft_rotations" else any_n
-            arrays = _kept_ranges(config, {"T": T, "B": B, "m": m, "n": n})
-            yield _spec(f"{name}/parametrized-{size}", config, _kept(config, n), f"{why}; {beside}", arrays)
+            ranges = _kept_ranges(config, {"T": T, "B": B, "m": m, "n": n})
+            yield _spec(f"{name}/parametrized-{size}", config, ranges, f"{why}; {beside}")
     for id, (sizes, offsets, why) in LARGE.items():
         config = CELLS[id.partition("/")[0]] | PLAIN
-        yield _spec(id, config, _drawing(config), why, _ranges(config, sizes, offsets))
+        yield _spec(id, config, _ranges(config, sizes, offsets), why)
     for name in STACKED:
         for variant, (stacked, options, why) in STACKS.items():
             config = CELLS[name] | PLAIN | options
-            arrays = _ranges(config, dict(zip("TBmn", stacked, strict=True)), {})
-            yield _spec(f"{name}/{variant}", config, _drawing(config), why, arrays)
+            ranges = _ranges(config, dict(zip("TBmn", stacked, strict=True)), {})
+            yield _spec(f"{name}/{variant}", config, ranges, why)

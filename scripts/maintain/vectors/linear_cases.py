@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.conformance.linear.recurrence import Input, Recurrence
 from ortho_ref.conformance.linear.table import RECURRENCES
-from scripts.maintain.vectors.spec import Spec, ranged
+from scripts.maintain.vectors.spec import Ranges, Spec, ranged
 
 SIZES = {"T": 5, "B": 2, "H": 2, "K": 3, "V": 2, "N": 2, "D": 3}
 _TINY = {"B": 1, "H": 1, "K": 2, "V": 2, "D": 2}
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
         arrays = arrays_of(r, sizes, self.ranges, self.initial, self.marks)
         arrays.pop(self.without, None)
         zeros = _STILL.get(r.name, ()) if sizes["T"] == 1 and not self.initial else ()
-        return Spec(id, "linear", config, lambda rng: {}, (), self.why, zeros, arrays=arrays)
+        return Spec(id, "linear", config, arrays, (), self.why, zeros)
 
 
 def config_of(r: Recurrence, sizes: Mapping[str, int], **options: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def arrays_of(
     ranges: Mapping[str, tuple[float, float]],
     initial: bool = True,
     marks: Collection[tuple[int, int]] = (),
-) -> dict[str, dict[str, Any]]:
+) -> Ranges:
     """Shape and range of every array, do and ds_T among them, as `drawing` takes them; ranges: in place of its own."""
     first = {f"{name}0": own for name, own in r.states.items() if initial}
     last = {f"d{name}_T": Input(own.axes) for name, own in r.states.items()}

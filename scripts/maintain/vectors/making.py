@@ -74,11 +74,11 @@ def vector(spec: Spec, inputs: Arrays) -> Vector:
 
 def _drawing(spec: Spec, inputs: Arrays, expected: Arrays) -> dict[str, Any] | None:
     """How a case that is not stored is drawn, by the first of its seeds that gives these inputs."""
-    if spec.arrays is None:
+    if not isinstance(spec.draw, dict):
         return None
     own = {"sha256": drawing.hash_of(inputs), "checks": drawing.checks_of(expected)}
     for attempt in range(ATTEMPTS):
-        drawn = {"seed": spec.seed(attempt), "arrays": spec.arrays}
+        drawn = {"seed": spec.seed(attempt), "arrays": spec.draw}
         if drawing.hash_of(drawing.inputs_of(drawn)) == own["sha256"]:
             return drawn | own
     raise ValueError(f"{spec.id}: its inputs are not those of a seed")

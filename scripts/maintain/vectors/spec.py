@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,29 +20,31 @@ from ortho_ref.conformance.compare import MINIMUM
 from ortho_ref.parametrizations import Parametrization
 from scripts.maintain.equations.tags import tags_of
 
+Draw: TypeAlias = Callable[[np.random.Generator], Arrays]
+Ranges: TypeAlias = dict[str, dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class Spec:
     """How a case is made.
 
-    draw: a generator -> inputs, complex ones complex; called again where what comes out is badly conditioned.
+    draw: a generator -> inputs, complex ones complex; called again where what comes out is badly conditioned.  Or, of a
+    case that is not stored, of every array what the kit draws (`ortho_ref.conformance.cases.drawing`).
     sources: modules whose headers state the equations.  why: what the case is there for.
     zeros: outputs that are 0 throughout.  smooth: False on a kink, where `between` says between
-    which two numbers each output may be.  arrays: of a case that is not stored, what the kit draws
-    (`ortho_ref.conformance.cases.drawing`); `draw` is not called.
+    which two numbers each output may be.
     least: how large an answer has to be to be above noise.
     """
 
     id: str
     kind: str
     config: Config
-    draw: Callable[[np.random.Generator], Arrays]
+    draw: Draw | Ranges
     sources: tuple[ModuleType, ...]
     why: str
     zeros: tuple[str, ...] = ()
     smooth: bool = True
     between: Callable[[Arrays], tuple[Arrays, Arrays]] | None = None
-    arrays: dict[str, dict[str, Any]] | None = None
     least: float = MINIMUM
 
     @property
@@ -56,8 +58,8 @@ class Spec:
 
     def inputs(self, attempt: int) -> Arrays:
         """Drawn, on the grid, complex arrays in two parts."""
-        if self.arrays is not None:
-            return drawing.inputs_of({"seed": self.seed(attempt), "arrays": self.arrays})
+        if isinstance(self.draw, dict):
+            return drawing.inputs_of({"seed": self.seed(attempt), "arrays": self.draw})
         seed = int.from_bytes(hashlib.sha256(self.seed(attempt).encode()).digest()[:8])
         return {name: on_grid(parted(np.asarray(a))) for name, a in self.draw(np.random.default_rng(seed)).items()}
 
@@ -68,6 +70,11 @@ class Spec:
     def outputs(self, inputs: Arrays) -> Arrays:
         """The answer."""
         return reference.outputs(self.case(inputs))
+
+
+def beside(id: str, name: str) -> str:
+    """The id of a further case of what another is of: cell/lstm/small, cell/elman/tanh-small."""
+    return f"{id}{'-' if id.count('/') > 1 else '/'}{name}"
 
 
 def source_of(own: Cell | Parametrization) -> ModuleType:

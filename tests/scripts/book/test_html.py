@@ -107,7 +107,7 @@ def test_a_long_formula_goes_on_in_the_next_line():
 @pytest.fixture
 def prose():
     """Ids lead to #ID; links to what they name, in brackets."""
-    return Prose("page", lambda page, name: f"#{name}" if name == "ncgru:5" else None, lambda *given: f"<{given[1:]}>")
+    return Prose("page", lambda name: f"#{name}" if name == "ncgru:5" else None, lambda *given: f"<{given}>")
 
 
 def test_markdown(prose):
