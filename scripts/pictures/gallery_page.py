@@ -16,7 +16,6 @@ Every picture of [claims](claims.md), [runs at the papers' sizes](../results/REA
 _PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.svg)\)$(\n\n\*.+\*$)?", re.M)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(python -m scripts\.[^`]+)`")
-_EXPERIMENT = re.compile(r"\((?:\.\./)*(scripts/experiments/\S+?\.toml)\)")
 
 
 class Shown(NamedTuple):
@@ -37,22 +36,19 @@ def shown_in(page: str, text: str) -> list[Shown]:
         pictures = tuple((alt, normpath(f"{Path(page).parent}/{file}"), words) for alt, file, words in found_here)
         if not pictures:
             continue
-        commands = _commands(heading, section, text)
+        commands = _commands(section)
         if not commands:
             raise ValueError(f"{page}: nothing says how the pictures of {heading!r} are made")
         found.append(Shown(page, heading, pictures, commands))
     return found
 
 
-def _commands(heading: str, section: str, page: str) -> str:
-    """The section's block of shell, else the last command in a line, else the experiment of the row that names it."""
+def _commands(section: str) -> str:
+    """The section's block of shell, else the last command in a line; others there measured what is told besides."""
     if blocks := _BLOCK.findall(section):
         return "".join(blocks)
-    if inline := _INLINE.findall(section):  # others measured what is told of a picture
-        return f"{inline[-1]}\n"
-    named = re.search(r"\((.+)\)$", heading)
-    rows = [line for line in page.splitlines() if named and line.startswith(f"| {named[1]}:")]
-    return "".join(f"python -m scripts.experiment run {file}\n" for row in rows for file in _EXPERIMENT.findall(row))
+    inline = _INLINE.findall(section)
+    return f"{inline[-1]}\n" if inline else ""
 
 
 def anchor(heading: str) -> str:

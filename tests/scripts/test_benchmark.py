@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import re
+import time
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from scripts.maintain.timing import (
     peers_jax,
     peers_torch,
     update_rows,
+    updates,
 )
 from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
 from scripts.pictures import speed
@@ -114,6 +116,17 @@ def test_torch_has_the_tasks_loss():
         theirs = update_rows.loss(task, torch.from_numpy(outputs), batch)
         assert float(theirs) == pytest.approx(float(LOSSES[task.loss](outputs, batch.y, None)[0]), rel=1e-12)
         assert make_trainer(config, task).task.loss == task.loss
+
+
+@pytest.mark.parametrize("engine", ["compiled", "fused"])
+def test_the_bare_passes_are_by_the_engine_of_the_update(monkeypatch, engine):
+    """Or an update would take less than what is in it."""
+    trainer, called = make_trainer(*begun("parenthesis", engine=engine, hidden=6, length=5, batch=2)), []
+    for name, own in (("compiled", compiled), ("fused", fused)):
+        forward = own.forward
+        monkeypatch.setattr(own, "forward", lambda *given, name=name, by=forward: called.append(name) or by(*given))
+    updates.measure(trainer, 1, 0, time.perf_counter)
+    assert {*called} == {engine}
 
 
 # the program

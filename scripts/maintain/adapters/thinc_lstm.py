@@ -14,6 +14,7 @@ from thinc.api import LSTM, NumpyOps, Ops
 from thinc.types import Padded
 
 from ortho_ref import converters
+from ortho_ref.conformance.cases.case import under
 
 LAYOUT = converters.by_name("pytorch")
 ORDER = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
@@ -27,8 +28,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     if case.kind != "cell" or case.config["cell"] != "lstm":
         return None
     given, dtype = case.inputs, case.inputs["h0"].dtype
-    ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-    weights = LAYOUT.to_framework(case.config, ours)
+    weights = LAYOUT.to_framework(case.config, under("weights.", given))
     shapes = [weights[k].shape for k in ORDER]
     flat = np.concatenate([_permuted(weights[k]).ravel() for k in ORDER]).astype("f")
     tokens, (T, B) = given["x"].dtype.kind == "i", given["x"].shape[:2]

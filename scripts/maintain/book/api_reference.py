@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-#: Packages whose modules are listed; what begins with an underscore, and what is a program, is not public.
-PACKAGES = {
-    "ortho_ref": ("*.py", "cells/*.py", "fused/*.py", "parametrizations/*.py", "adapters/*.py", "converters/*.py"),
-    "gradients": ("*.py",),
-    "tasks": ("*.py",),
-}
+_OF_ORTHO_REF = ("adapters", "cells", "converters", "fused", "language", "parametrizations", "training")
+#: Folders whose modules are listed; what begins with an underscore, and what is a program, is not public.
+FOLDERS = ("ortho_ref", *(f"ortho_ref/{name}" for name in _OF_ORTHO_REF), "gradients", "tasks")
 #: Modules that stand for a package whose files are its own affair.
 WHOLE = ("ortho_ref.conformance",)
 #: An alias of a Callable with a Callable in it, which autodoc takes for a function and cannot write.
@@ -17,8 +14,8 @@ SKIPPED = {"ortho_ref.adapters.maps": "MapAndPullback"}
 def modules(root: Path) -> list[str]:
     """The public modules, by their full names."""
     found = list(WHOLE)
-    for package, patterns in PACKAGES.items():
-        for path in (path for pattern in patterns for path in sorted((root / package).glob(pattern))):
+    for folder in FOLDERS:
+        for path in (root / folder).glob("*.py"):
             parts = path.relative_to(root).with_suffix("").parts
             parts = parts[:-1] if parts[-1] == "__init__" else parts
             if not any(part.startswith("_") for part in parts):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ortho_ref.adapters.sequence import Taken, of_yours, outputs_of, sequence_of
 from ortho_ref.adapters.weight_map import Spec, WeightMap
+from ortho_ref.conformance.cases.case import under
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays
 
@@ -68,7 +69,7 @@ def map_outputs(case: Any, make: Callable[[], Any]) -> dict[str, np.ndarray]:
     """A matrix, from what it makes of every unit vector, and the gradients of its variables."""
     import tensorflow as tf
 
-    given = {name.removeprefix("params."): a for name, a in case.inputs.items() if name.startswith("params.")}
+    given = under("params.", case.inputs)
     dU = case.inputs["dU"]
     with tf.Graph().as_default(), tf.Session() as session:
         U = tf.transpose(make()(tf.eye(len(dU))))

@@ -8,10 +8,12 @@ import torch
 from torch.nn import Linear
 from torch.nn.utils.parametrizations import orthogonal
 
+from ortho_ref.conformance.cases.case import under
+
 
 def outputs(case: Any, map: Callable[[dict[str, Any]], Any]) -> dict[str, np.ndarray]:
     """The matrix, and the gradients of its parameters."""
-    given = {name.removeprefix("params."): a for name, a in case.inputs.items() if name.startswith("params.")}
+    given = under("params.", case.inputs)
     leaves = {name: torch.from_numpy(a).clone().requires_grad_() for name, a in given.items()}
     U = map(leaves)
     gradients = torch.autograd.grad(

@@ -8,6 +8,7 @@ import numpy as np
 from ortho_ref import fused
 from ortho_ref.backend import to_device
 from ortho_ref.cells.cell import parts_of
+from ortho_ref.fused import compiled, persistent
 from ortho_ref.layers import real_features
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.trainer import Trainer
@@ -17,6 +18,7 @@ from scripts.maintain.timing.rounds import synchronizer, time_interleaved
 class Times(NamedTuple):
     """Milliseconds, a figure for each round: a whole update, the bare forward and backward, drawing the batch.
 
+    The bare ones are by the engines that the update is by.
     shape: (B, T, n of each layer).
     """
 
@@ -34,20 +36,21 @@ def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], f
     shape: tuple[int, ...] = (x.shape[1], x.shape[0])
     if network.embedding is not None:
         x = params["embedding.E"][x]
-    bare_layers: list[tuple[Any, Any, Any, Any]] = []
+    bare_layers: list[tuple[Any, Any, Any, Any, Any]] = []
     for i, layer in enumerate(network.layers):
         weights = network.layer_weights(i, params, trainer.buffers)
-        h = parts_of(layer.cell, fused.forward(layer.cell, weights, x)[0])[0]
+        engine: Any = {"compiled": compiled, "persistent": persistent}.get(layer.engine, fused)
+        h = parts_of(layer.cell, engine.forward(layer.cell, weights, x)[0])[0]
         dh = to_device(np.random.default_rng(0).standard_normal(h[1:].shape).astype(h.dtype), trainer.device)
-        bare_layers.append((layer.cell, weights, x, dh))
+        bare_layers.append((engine, layer.cell, weights, x, dh))
         x = real_features(h[1:])
         shape = (*shape, h.shape[-1])
     kept: list[object] = [None] * len(bare_layers)  # until the next is there, as a trainer holds its tapes
 
     def bare() -> None:
-        for i, (cell, weights, x, dh) in enumerate(bare_layers):
-            h, tape = fused.forward(cell, weights, x)
-            fused.backward(cell, weights, tape, dh)
+        for i, (engine, cell, weights, x, dh) in enumerate(bare_layers):
+            h, tape = engine.forward(cell, weights, x)
+            engine.backward(cell, weights, tape, dh)
             kept[i] = (h, tape)
 
     steps = {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}

@@ -1,8 +1,11 @@
 """What the pages of formula and code are made of: parts of files, anchors, tests, derivations, words for the box."""
 
+import re
+
 import pytest
 
 from ortho_ref.conformance.cases.case import Case, Vector
+from scripts.maintain.book.api_reference import WHOLE, modules
 from scripts.maintain.book.columns import breaks, parts, where
 from scripts.maintain.book.kit import by_equation, in_kit
 from scripts.maintain.book.material import read_errata
@@ -12,6 +15,9 @@ from scripts.maintain.book.tests import holders
 from scripts.maintain.equations.stated import read_equations, read_leads
 from scripts.maintain.equations.tags import tagged_lines
 from tests.site.pages import ROOT
+
+#: How docs begin a line that takes from a module.
+TAKEN = re.compile(r"^from ((?:ortho_ref|gradients|tasks)[\w.]*) import ", re.M)
 
 PAGE = """
 ## First
@@ -156,3 +162,11 @@ def test_what_the_kit_shows():
     a, b = vector("cell/a", ("ncgru:1/r", "ncgru:1/u"), ("x", "y")), vector("cell/b", ("ncgru:1/h",), ("y", "z"))
     assert by_equation([a, b]) == {"ncgru:1": (a, b)}
     assert in_kit([a, b, a]) == (("cell/a", "cell/b"), ("x", "y", "z"))
+
+
+def test_the_reference_has_what_docs_import():
+    """Every module that a block of README and docs takes from; of a package that stands as a whole the package."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    taken = {name for text in texts for name in TAKEN.findall(text)}
+    assert {"ortho_ref.training.optimizers", "ortho_ref.cells"} <= taken
+    assert {name for name in taken if not name.startswith(WHOLE)} <= {*modules(ROOT)}
