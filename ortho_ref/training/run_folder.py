@@ -68,17 +68,12 @@ class _Log:
     records: list[Record] = field(default_factory=list)
 
     def add(self, record: Record) -> bytes:
-        """One line more; its text."""
-        line, self.sha256 = _chained(record, self.sha256)
+        """One line more; its text, with its seal: the SHA-256 of the line before's and of the record."""
+        self.sha256 = hashlib.sha256(f"{self.sha256}\n{formats.to_json(record)}".encode()).hexdigest()
+        line = (formats.to_json(record | {"sha256": self.sha256}) + "\n").encode()
         self.text += line
         self.records.append(record)
         return line
-
-
-def _chained(record: Record, before: str) -> tuple[bytes, str]:
-    """A line of metrics, and its seal: the SHA-256 of the line before's and of the record."""
-    sha256 = hashlib.sha256(f"{before}\n{formats.to_json(record)}".encode()).hexdigest()
-    return (formats.to_json(record | {"sha256": sha256}) + "\n").encode(), sha256
 
 
 def _text_of(state: Record) -> bytes:
