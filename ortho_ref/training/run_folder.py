@@ -429,9 +429,9 @@ class RunFolder:
 
         DamagedRun where the best is gone.
         """
-        if self.has(BEST) or not self.has(LAST):
-            return "best" if self.has(BEST) else "last"
-        if self.state("last")["best"] is not None:
+        if self.has(BEST):
+            return "best"
+        if self.has(LAST) and self.state("last")["best"] is not None:
             raise DamagedRun(self.path / BEST, GONE, self.choices())
         return "last"
 
