@@ -44,9 +44,8 @@ class Order(NamedTuple):
     task: str
     given: Record  # options of the run, those of the machine among them
     places: Record  # where its data are, by option
-    mark: Record  # what its config says of the grid that it is of
+    mark: Record  # what its config says of the grid that it is of; its commit is the worker's too
     measures: list[Record]  # what is measured besides
-    commit: str | None  # of the code; a run goes on under no other
     track: str | None  # for which other programs
 
     @property
@@ -69,8 +68,9 @@ def work(order: Order, parent: int | None = None) -> int:
     told: list[int] = []
     handle(set(STOPS) - {signal.SIGINT}, lambda number, frame: told.append(number))
     parent = parent or os.getppid()
-    if sessions.commit() != order.commit:  # of the files that this process has just read
-        print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
+    commit = order.mark["commit"]
+    if sessions.commit() != commit:  # of the files that this process has just read
+        print(f"the code is {sessions.commit()}; the grid was begun under {commit}", file=sys.stderr)
         return CHANGED
     try:
         folder = sessions.held(Path(order.folder), PATIENCE)
@@ -78,7 +78,7 @@ def work(order: Order, parent: int | None = None) -> int:
         print(error, file=sys.stderr)
         return HELD
     with folder:
-        session = sessions.Session(folder, order.commit)
+        session = sessions.Session(folder, commit)
         alive = partial(_beat, folder, [0.0])
         try:
             finished = _train(order, folder, lambda: alive() or bool(told) or os.getppid() != parent)
