@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from ortho_ref.backend import Array
+from ortho_ref.backend import Array, with_floats_as
 from ortho_ref.formats import Form
 from ortho_ref.parametrizations import Params
 from ortho_ref.training.run_folder import LAST, RunFolder
@@ -131,17 +131,13 @@ def steps_of(batch: Batch, sequences: int) -> int:
 
 def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
     """The first sequences of the held-out set: x, y and mask, in the precision of the parameters."""
-    batch, dtype = next(iter(task.evaluation())), params["readout.b"].dtype
-
-    def cast(values: Array) -> Array:
-        return values if np.issubdtype(values.dtype, np.integer) else values.astype(dtype)
-
+    batch = with_floats_as(next(iter(task.evaluation())), params["readout.b"].dtype)
     x = batch.x[:, :SEQUENCES]
     y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
     if batch.mask is None:
-        return cast(x), cast(y), None
+        return x, y, None
     T = steps_of(batch, SEQUENCES)
-    return cast(x[:T]), cast(y[:T]), batch.mask[:T, :SEQUENCES]
+    return x[:T], y[:T], batch.mask[:T, :SEQUENCES]
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:
