@@ -124,7 +124,7 @@ class Measures:
 
 def steps_of(batch: Batch, sequences: int) -> int:
     """T of the first sequences of a batch, which was filled up to its longest."""
-    if batch.mask is None or batch.mask.ndim == 1:
+    if batch.mask is None:
         return len(batch.x)
     return int(np.flatnonzero(batch.mask[:, :sequences].any(axis=1))[-1]) + 1
 
