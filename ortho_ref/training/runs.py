@@ -390,9 +390,9 @@ def summarize(records: list[Record], task: Task, parameters: int) -> Record:
         values = [figures[key] for figures in health if key in figures]
         if values:
             summary[name] = max(values)
-    resets = [figures.get("forced_resets") for figures in records[-1]["weights"].values()]
-    if any(count is not None for count in resets):
-        summary["forced_resets"] = sum(count for count in resets if count is not None)
+    last = records[-1]["weights"].values()
+    if resets := [figures["forced_resets"] for figures in last if "forced_resets" in figures]:
+        summary["forced_resets"] = sum(resets)
     return summary
 
 
