@@ -13,7 +13,6 @@ Each cell's file here, called as the cell's own, has `step(cell, weights, x, h_p
 """
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -95,11 +94,6 @@ def step_of(cell: Cell) -> Callable[..., Step]:
     """The function `step` of the cell's file in this folder: (cell, weights, x, h_prev) -> Step."""
     step: Callable[..., Step] = importlib.import_module(f"gradients.{name_of(cell)}").step
     return step
-
-
-def has_step(cell: Cell) -> bool:
-    """Whether the cell has a file here."""
-    return importlib.util.find_spec(f"gradients.{name_of(cell)}") is not None
 
 
 def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:
