@@ -4,7 +4,6 @@ import csv
 import io
 import itertools
 import json
-import math
 import statistics
 from collections.abc import Sequence
 from operator import attrgetter
@@ -97,21 +96,16 @@ def _measured(state: State, what: str, name: str) -> float | None:
     return found[-1].get(name) if found else None
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation, of a sample; the deviation of one value is NaN."""
-    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else math.nan
-
-
 def number(value: float) -> str:
     """Four digits."""
     return f"{value:.4g}"
 
 
 def with_spread(values: Sequence[float]) -> str:
-    """'1.234 ± 0.056', or one or two numbers themselves."""
+    """'1.234 ± 0.056', mean and standard deviation of a sample, or one or two numbers themselves."""
     if len(values) < 3:
         return ", ".join(map(number, values))
-    return " ± ".join(map(number, spread(values)))
+    return f"{number(statistics.mean(values))} ± {number(statistics.stdev(values))}"
 
 
 def published(value: Any) -> str:
@@ -217,9 +211,8 @@ def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[R
         }
         for name in (*STATISTICS, *([ON_TEST] if ON_TEST in line.values else [])):
             values = line.values.get(name, [])
-            mean, deviation = spread(values) if values else (None, None)
-            own[f"{name}_mean"] = mean
-            own[f"{name}_sd"] = None if deviation is None or math.isnan(deviation) else deviation
+            own[f"{name}_mean"] = statistics.mean(values) if values else None
+            own[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
         for kind, sources in (("paper", line.paper), ("others", line.others)):
             for source, value in sources.items():
                 mean, deviation = value if isinstance(value, list) else (value, None)
