@@ -6,7 +6,6 @@ import itertools
 import json
 import statistics
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ortho_ref.terminal import shown
@@ -123,7 +122,8 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
         line.row,
         line.column,
         f"{seeds}{failed}" if line.wanted else "quoted",
-        *([f"**{own[0]}**" if own[0] else "", *own[1:]]),
+        f"**{own[0]}**" if own[0] else "",
+        *own[1:],
         parameters,
         clock(line.seconds) if line.seconds else "",
     ]
@@ -144,10 +144,8 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
     less = experiment.less_than_papers(scale)
     size = f"; {less}: **not the paper's size**" if less else "; scale 1"
-    paper, others = (
-        list(dict.fromkeys(s for line in lines for s in kind(line)))
-        for kind in (attrgetter("paper"), attrgetter("others"))
-    )
+    paper = dict.fromkeys(source for line in lines for source in line.paper)
+    others = dict.fromkeys(source for line in lines for source in line.others)
     shown = _columns(experiment)
     head = ["row", "column", "seeds", *(name.replace("_", " ") for name in shown)]
     head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
