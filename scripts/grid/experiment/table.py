@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
+from scripts.grid.build import engine_of
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.states import State, by_line, clock, markdown_table
 
@@ -245,7 +246,7 @@ def made_by(states: Sequence[State]) -> str:
     """Under which commits, by which engines and BLAS kernels and on which processors runs were made."""
     commits = {(own.config.get("experiment") or {}).get("commit") for own in states if own.config}
     kernels = {blas for own in states if own.config for blas in own.config["made_by"]["blas"]}
-    engines = {own.config.get("engine") or "fused" for own in states if own.config}
+    engines = {engine_of(own.config) for own in states if own.config}
     machines = {own["machine"] for state in states for own in state.sessions}
     short = sorted(commit[:7] for commit in commits if commit)
     return "; ".join(
