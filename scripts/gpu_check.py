@@ -39,7 +39,7 @@ from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_
 
 
 def timings(own: Settings, figures: Record) -> list[str]:
-    """(g) Training steps beside PyTorch's."""
+    """Training steps beside PyTorch's."""
     return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device, own.engines)
 
 
