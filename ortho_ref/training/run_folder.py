@@ -102,11 +102,9 @@ class RunFolder:
                 self.path.mkdir(parents=True)
                 files.sync_folder(self.path.parent)
             self._folder = files.open_folder(self.path)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if mode != "w":
-                raise FileNotFoundError(_NO_RUN.format(path)) from None
-            raise type(error)(f"out is {path}: {error.strerror}") from error
         except OSError as error:
+            if mode != "w" and isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise FileNotFoundError(_NO_RUN.format(path)) from None
             raise type(error)(f"out is {path}: {error.strerror}") from error
         if self._folder is not None:
             self._stack.callback(os.close, self._folder)
