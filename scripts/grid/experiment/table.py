@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import engine_of
-from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
+from scripts.grid.experiment.file import OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.states import State, by_line, clock, markdown_table
 
 
@@ -58,7 +58,7 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
             own = _of_lines([record[experiment.metric] for record in state.records])
         if experiment.metric in OF_WEIGHTS:
             own = _measured(state, *OF_WEIGHTS[experiment.metric])
-        if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
+        if experiment.of_one_number:
             own = {} if own is None else {experiment.statistic: own}
         for name in STATISTICS:
             if own is not None and name in own:
@@ -132,11 +132,10 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
 
 def _columns(experiment: Experiment) -> list[str]:
     """The statistics that a table shows, its own first."""
-    statistic, best = experiment.statistic, "maximum" if experiment.larger_is_better else "minimum"
-    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else [best, "final", "median_of_last_20"]
+    others = [] if experiment.of_one_number else [experiment.best, "final", "median_of_last_20"]
     if ON_TEST in [own["what"] for own in experiment.measures]:
         others.append(ON_TEST)
-    return [statistic, *(name for name in others if name != statistic)]
+    return list(dict.fromkeys([experiment.statistic, *others]))
 
 
 def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
