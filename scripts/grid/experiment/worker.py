@@ -78,23 +78,23 @@ def work(order: Order, parent: int | None = None) -> int:
         print(error, file=sys.stderr)
         return HELD
     with folder:
-        session = sessions.Session(folder, commit)
-        alive = partial(_beat, folder, [0.0])
+        session, last_beat = sessions.Session(folder, commit), 0.0
+
+        def should_stop() -> bool:
+            nonlocal last_beat
+            if time.monotonic() > last_beat + BEAT:
+                last_beat = time.monotonic()
+                folder.beat()
+            return bool(told) or os.getppid() != parent
+
         try:
-            finished = _train(order, folder, lambda: alive() or bool(told) or os.getppid() != parent)
+            finished = _train(order, folder, should_stop)
         except (*BAD_INPUT, FloatingPointError) as error:
             session.end("diverged" if isinstance(error, FloatingPointError) else "failed", str(error))
             print(f"failed: {error}", file=sys.stderr)
             return FAILED
         session.end("done" if finished else "stopped")
     return DONE if finished else STOPPED
-
-
-def _beat(folder: RunFolder, last: list[float]) -> bool:
-    if time.monotonic() > last[0] + BEAT:
-        last[0] = time.monotonic()
-        folder.beat()
-    return False
 
 
 def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> bool:
