@@ -12,13 +12,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from ortho_ref.backend import to_host
 from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY, RunFolder
-from ortho_ref.training.runs import Loaded, TrainingRun
+from ortho_ref.training.runs import Loaded
 from ortho_ref.training.task import Task
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
@@ -107,13 +106,18 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
         config |= {"experiment": order.mark}
     measures = Measures(folder, order.measures, task, config)
     trainer = make_trainer(config, task)
+    pause: int | None = None
+
+    def should_pause() -> bool:
+        return should_stop() or trainer.iteration == pause
+
     with quiet_arithmetic():
         while not folder.has(SUMMARY):
             initial = to_host((trainer.params, trainer.buffers))
             measures.take_due(None if folder.has(LAST) else Loaded(trainer.network, *initial))
-            stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
+            pause = measures.next_after(trainer.iteration)
             with tracked(order.track, folder) as note:
-                trainer.run(folder, config, resume=resume, on_record=note, should_stop=stops)
+                trainer.run(folder, config, resume=resume, on_record=note, should_stop=should_pause)
             resume = True
             if should_stop():
                 break
@@ -122,10 +126,6 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
         return False
     measures.check_complete()
     return True
-
-
-def _stops(trainer: TrainingRun, should_stop: Callable[[], bool], pause: int | None) -> bool:
-    return should_stop() or trainer.iteration == pause
 
 
 def main() -> int:
