@@ -51,8 +51,7 @@ class Grid(NamedTuple):
         }
         places = {name: str(place.absolute()) for name, place in self.places.items()}
         folder = str((self.out / cell.folder).absolute())
-        measures = list(self.experiment.measures)
-        return Order(folder, task, options, places, mark, measures, self.track)
+        return Order(folder, task, options, places, mark, self.experiment.measures, self.track)
 
 
 def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> list[Order]:
