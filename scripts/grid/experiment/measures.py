@@ -49,18 +49,14 @@ def read_measured(folder: RunFolder) -> list[Record]:
     return [] if found is None else found["measured"]
 
 
-def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is to be measured of a run of so many updates, as measured.json calls it."""
-    return [
+def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
+    """What is not measured yet of a run of so many updates, as measured.json calls it."""
+    found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
+    wanted = [
         {"what": own["what"], "after": min(own.get("after", iterations), iterations), "times": own.get("times", 1)}
         for own in measures
     ]
-
-
-def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is not measured yet of a run."""
-    found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
-    return [own for own in wanted_of(measures, iterations) if own not in found]
+    return [own for own in wanted if own not in found]
 
 
 def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None:
