@@ -91,7 +91,6 @@ class RunFolder:
 
     def __init__(self, path: Path | str, mode: str = "r") -> None:
         self.path, self.mode = Path(path), mode
-        self._log: _Log | None = None
         self._finished = False  # the run, when its lines were read
         # of a run that goes on, until it does: a checkpoint is read once, and what was checked is what is taken up
         self._states: dict[str, Record] | None = {} if mode == "a" else None
@@ -220,15 +219,12 @@ class RunFolder:
 
         DamagedRun where they are not what was written, or fewer.
         """
-        return self._log_now().records
+        return self._log.records
 
-    def _log_now(self) -> _Log:
-        if self._log is None:
-            self._finished = self.has(SUMMARY)
-            self._log = self._read_log()
-        return self._log
-
-    def _read_log(self) -> _Log:
+    @cached_property
+    def _log(self) -> _Log:
+        """The lines that are there; of a run that begins or goes on, those that should be."""
+        self._finished = self.has(SUMMARY)
         # before the lines: a run that is on writes more of them meanwhile
         known = _text_of(self.state("last")) if self.has(LAST) else b""
         text = self._log_text() or b""
@@ -261,7 +257,6 @@ class RunFolder:
 
     def add(self, record: Record) -> None:
         """One line of metrics more.  ValueError for what it cannot hold; OSError, naming the file, where that fails."""
-        assert self._log is not None
         formats.check(record, forms.Line, "a line of metrics")
         with open(self.written_on(METRICS_FILE), "ab") as stream:
             try:
@@ -278,7 +273,6 @@ class RunFolder:
 
     def _write_log(self, present: bytes | None) -> None:
         """metrics.jsonl as it should be, unless it is so already."""
-        assert self._log is not None
         if present != self._log.text:
             files.write(self.path / METRICS_FILE, bytes(self._log.text), folder=self._folder)
 
@@ -286,7 +280,6 @@ class RunFolder:
 
     def write_state(self, name: str, state: Record) -> None:
         """Write a checkpoint; what was the last one is the previous one then."""
-        assert self._log is not None
         self.check_held()
         metrics = np.frombuffer(bytes(self._log.text), np.uint8)
         own = {"config_sha256": self.sealed_config.sha256, "metrics": metrics}
@@ -437,7 +430,6 @@ class RunFolder:
 
     def write_summary(self, summary: Record) -> None:
         """Write summary.json."""
-        assert self._log is not None
         self.write_document(
             SUMMARY, SUMMARY_FORMAT, summary | {"metrics_sha256": self._log.sha256}, forms.SealedSummary
         )
@@ -448,7 +440,7 @@ class RunFolder:
 
         ValueError if it is of another format; DamagedRun if it is not what was written for this run.
         """
-        log = self._log_now()
+        log = self._log
         if not self.has(SUMMARY) or (self.mode == "r" and not self._finished):
             return None
         summary = self._sealed_summary()
