@@ -49,11 +49,10 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         {source: numbers[column.of] for source, numbers in kind.items() if column.of in numbers}
         for kind in (row.paper, row.others)
     )
-    done = [state for state in cells if state.summary is not None]
+    done = [(state, state.summary) for state in cells if state.summary is not None]
     values: dict[str, list[float]] = {}
-    for state in done:
-        assert state.summary is not None
-        own = state.summary.get(experiment.metric)
+    for state, summary in done:
+        own = summary.get(experiment.metric)
         if experiment.metric in OF_LINES:
             own = _of_lines([record[experiment.metric] for record in state.records])
         if experiment.metric in OF_WEIGHTS:
@@ -66,18 +65,17 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         tested = _measured(state, ON_TEST, experiment.metric)
         if tested is not None:
             values.setdefault(ON_TEST, []).append(tested / experiment.unit)
-    summaries = [state.summary for state in done if state.summary is not None]
-    seconds = [state.seconds for state in done if state.seconds]
+    seconds = [state.seconds for state, _ in done if state.seconds]
     return Line(
         row.name,
         line,
         column.name,
         values,
-        tuple(state.cell.seed for state in done),
+        tuple(state.cell.seed for state, _ in done),
         len(cells),
         tuple(f"seed {state.cell.seed}: {shown(state.reason)}" for state in cells if state.how == "failed"),
         sum(state.how == "failed" and state.diverged for state in cells),
-        summaries[0]["parameters"] if summaries else None,
+        next((summary["parameters"] for _, summary in done), None),
         statistics.mean(seconds) if seconds else 0.0,
         paper,
         others,
