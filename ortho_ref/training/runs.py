@@ -223,27 +223,24 @@ class TrainingRun(Trainer):
         folder.write_state(name, self.state() | {"best": self._best})
 
     def _go_on(self, folder: RunFolder, which: str | None, lengthen: bool) -> Record | None:
-        """The checkpoint that this goes on from, taken up; None where the run died before its first one."""
+        """The checkpoint, of this trainer, that is taken up; None where the run died before its first one."""
         state = folder.state_to_go_on(which)
         if state is None:
             if self.iteration:
                 raise DamagedFile(folder.path / LAST, GONE)
             return None
-        self._take_up(folder.path / CHECKPOINTS[which or "last"], state, lengthen)
+        path = folder.path / CHECKPOINTS[which or "last"]
+        self._check_settings(path, state, lengthen)
+        self._check_arrays(path, state)
+        with _of_this_trainer(path):
+            self.load(state)
+        self._best = state["best"]
         if state["best"] is not None:
             best = folder.state("best")
             self._check_best(folder.path / BEST, best)
             if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
                 self._best = None
         return state
-
-    def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
-        """Go on from a checkpoint.  ValueError where it is not of this trainer."""
-        self._check_settings(path, state, lengthen)
-        self._check_arrays(path, state)
-        with _of_this_trainer(path):
-            self.load(state)
-        self._best = state["best"]
 
     def _check_settings(self, path: Path, state: Record, lengthen: bool) -> None:
         """ValueError where a checkpoint is of a run with other settings; one that was lengthened had fewer updates."""
