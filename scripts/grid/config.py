@@ -410,7 +410,7 @@ def weights_of(run: Path) -> tuple[Record, Loaded]:
     return {"init_from": {"checkpoint": which, "sha256": sha256}}, weights
 
 
-def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str | None = None) -> int:
+def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str | None) -> int:
     """How many updates a run that goes on is to have."""
     has, out = folder.iterations(which) or config["iterations"], folder.path
     if wanted is None or wanted == has:

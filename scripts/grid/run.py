@@ -107,10 +107,10 @@ def train(
     folder: RunFolder,
     config: Record,
     label: str,
-    resume: bool = False,
-    which: str | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    track: str | None = None,
+    resume: bool,
+    which: str | None,
+    should_stop: Callable[[], bool],
+    track: str | None,
 ) -> list[Record]:
     """Run the trainer in a folder under a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
