@@ -1,9 +1,7 @@
 """What the runs say of a paper's claims, one comparison at a time: a model beside a rival, in a column of the table.
 
-The rule, of 27 November 2026.  A comparison is **reproduced** where both have three seeds and every seed of the model
-stands to every seed of the rival as the paper says, by the best evaluation of each run and by its last one.  Where
-there are three seeds and it is not so, it is **not reproduced**.  With fewer it is **not run**.  A run that diverged
-is worse than every other.  A part of the data, or less than the paper's size, is judged alike and shown apart.
+How a claim is judged is told in docs/claims.md.  A part of the data, or less than the paper's size, is judged alike
+and shown apart.
 """
 
 import itertools
