@@ -9,7 +9,8 @@ ncgru:7 is printed without an order of its factors; t decreases from left to rig
 sees h_T alone (E-ncgru-08).  One sequence, no batch.  A state of several arrays (LSTM's h and c, the real and imaginary
 part of a complex h) is one vector of N numbers, and J is N x N.
 
-Each cell's file here, called as the cell's own, has `step(cell, weights, x, h_prev) -> Step`; `step_of` finds it.
+Each cell's file here, called as the cell's own, has what the papers print, dense, and `step(cell, weights, x, h_prev)
+-> Step`, which `step_of` finds; tests/gradients/test_jacobians.py holds it to the cell.
 """
 
 import importlib
