@@ -9,11 +9,11 @@ ncgru:7 is printed without an order of its factors; t decreases from left to rig
 sees h_T alone (E-ncgru-08).  One sequence, no batch.  A state of several arrays (LSTM's h and c, the real and imaginary
 part of a complex h) is one vector of N numbers, and J is N x N.
 
-Each cell's file here, called as the cell's own, has `step(cell, weights, x, h_prev) -> Step`; `step_of` finds it.
+Each cell's file here, called as the cell's own, has what the papers print, dense, and `step(cell, weights, x, h_prev)
+-> Step`, which `step_of` finds; tests/gradients/test_jacobians.py holds it to the cell.
 """
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -95,11 +95,6 @@ def step_of(cell: Cell) -> Callable[..., Step]:
     """The function `step` of the cell's file in this folder: (cell, weights, x, h_prev) -> Step."""
     step: Callable[..., Step] = importlib.import_module(f"gradients.{name_of(cell)}").step
     return step
-
-
-def has_step(cell: Cell) -> bool:
-    """Whether the cell has a file here."""
-    return importlib.util.find_spec(f"gradients.{name_of(cell)}") is not None
 
 
 def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:

@@ -19,7 +19,7 @@ import itertools
 
 import numpy as np
 
-Matrix = np.ndarray
+from gradients.bptt import Matrix
 
 
 def transform(A: Matrix, D: Matrix) -> Matrix:

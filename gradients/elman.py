@@ -1,7 +1,5 @@
 """The simple recurrent network: dh_t/dh_{t-1} = D_t U, and of complex states its form in real pairs.
 
-What the papers print, dense; tests/gradients/test_jacobians.py holds it to cells/elman.py.
-
     h_t = Phi(z_t, b),  z_t = W x_t + U h_{t-1}                                 [urnn:1]
     dh_t/dh = D U,  D = diag(Phi'(z_t))                                         [urnn:2]
     complex: z as (Re z, Im z), U as (Re U, -Im U; Im U, Re U)                  [urnn:7]

@@ -1,7 +1,5 @@
 """FastRNN and SGORNN: the derivative of a step, and the gradients of U and W as the SGORNN paper prints them.
 
-What the papers print, dense; tests/gradients/test_jacobians.py holds it to cells/fastrnn.py.
-
 dh_t/dh = alpha D U + beta I,  D = diag(Phi'(W x_t + U h))                  [sgornn:25/J]
 ||dh_t/dh|| <= alpha ||D|| ||U|| + |beta|                                   [sgornn:25/bound]
 of a loss of h_T alone, with dh_T = dL/dh_T, the product's factor k = t leftmost:

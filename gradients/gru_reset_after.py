@@ -1,7 +1,5 @@
 """The GRU of goru:2.2 and the GORU of goru:3.1: the derivative of every gate as a dense matrix.
 
-What the papers print, dense; tests/gradients/test_jacobians.py holds it to cells/gru_reset_after.py.
-
     dr/dh = diag(r (1 - r)) U_r    dz/dh = diag(z (1 - z)) U_z                  [goru:jac/gates]
     c = Phi(a, b_h),  a = W_h x + r * p,  p = U_h h  (+ b_hh)                   [goru:jac/p]
     dc/dh = diag(Phi'(a)) (diag(p) dr/dh + diag(r) U_h)                         [goru:jac/c]

@@ -1,7 +1,5 @@
 """The GRU of ncgru:1 and the NC-GRU of ncgru:19: the derivative of every gate as a dense matrix.
 
-What the papers print, dense; tests/gradients/test_jacobians.py holds it to cells/gru_reset_before.py.
-
     dr/dh = diag(r (1 - r)) U_r                                                 [ncgru:29]
     du/dh = diag(u (1 - u)) U_u                                                 [ncgru:32]
     c = Phi(a, b_c),  a = W_c x + U_c (r * h)                                   [ncgru:35]

@@ -1,7 +1,5 @@
 """The LSTM: the derivative of (h_t, c_t) by (h_{t-1}, c_{t-1}), a 2n x 2n matrix of four blocks.
 
-What the papers print, dense; tests/gradients/test_jacobians.py holds it to cells/lstm.py.
-
 di/dh = diag(i (1 - i)) U_i, f and o alike;  dg/dh = diag(1 - g^2) U_g      [bp:lstm/gates]
 dc_t/dh = diag(c_{t-1}) df/dh + diag(g) di/dh + diag(i) dg/dh               [bp:lstm/c-h]
 dc_t/dc = diag(f)                                                           [bp:lstm/c-c]

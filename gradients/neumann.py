@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradients.cayley import Matrix, transform
+from gradients.bptt import Matrix, norm
+from gradients.cayley import transform
 
 
 def series(M: Matrix, delta: Matrix, order: int) -> Matrix:
@@ -66,9 +67,8 @@ def defect_law(A: Matrix, D: Matrix, deltas: Sequence[Matrix], order: int) -> li
         R = np.linalg.matrix_power(P, order + 1) + S @ R  # [ncgru:neumann-err/R]
         A, A_tilde = A - delta, S @ A_tilde
         U = A_tilde @ (I - A) * D
-        actual = float(np.linalg.norm(U.T @ U - I, 2))
-        norm = float(np.linalg.norm(R, 2))
-        bound = 2 * norm + norm**2  # [ncgru:neumann-err/defect]
+        size = norm(R)
+        bound = 2 * size + size**2  # [ncgru:neumann-err/defect]
         predicted = (I - R) @ transform(A, D)  # [ncgru:neumann-err/U]
-        steps.append(Defect(R, I - A_tilde @ (I + A), actual, bound, U, predicted))
+        steps.append(Defect(R, I - A_tilde @ (I + A), norm(U.T @ U - I), bound, U, predicted))
     return steps

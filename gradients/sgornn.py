@@ -77,7 +77,7 @@ def state_bound(alpha: float, t: int, R_W: float, R_x: float) -> float:
 
 def fastrnn_condition(U: Matrix, R_U: float, D: float, T: int) -> float:
     """The largest alpha of FastRNN's condition, where ||U||_F <= R_U; a denominator of 0 sets no limit."""
-    size = float(np.linalg.norm(U, 2))
+    size = norm(U)
     denominators = (4 * T * abs(D * size - 1), 4 * T * R_U, T * abs(size - 1))
     return min(math.inf if d < 1e-12 else 1 / d for d in denominators)  # [sgornn:4]
 

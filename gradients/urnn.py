@@ -30,14 +30,6 @@ class Propagation(NamedTuple):
     slopes: Vector
 
 
-def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
-    """||D||_2 at a pre-activation z (n,)."""
-    if cell.complex:
-        return modrelu_norm(z, w["b"])
-    step = elman.step(cell, w | {"W": np.eye(len(z)), "U": np.zeros((len(z), len(z)))}, z, np.zeros(len(z)))
-    return norm(step.S["U"][0])
-
-
 def modrelu_norm(z: Vector, b: Vector) -> float:
     """||D||_2 of complex modReLU at z and b (n,); 0 where every unit is off."""
     rho = abs(z)

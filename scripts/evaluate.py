@@ -17,7 +17,7 @@ from ortho_ref.training.run_folder import DamagedRun, RunFolder
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Task, check_integer
 from ortho_ref.training.trainer import Record, evaluate
-from scripts.grid.build import by_engine
+from scripts.grid.build import by_engine, engine_of
 from scripts.grid.config import read_run, task_of
 from scripts.grid.options import places_in
 from scripts.grid.predictions import check_examples, confusion, predictions, write
@@ -67,7 +67,7 @@ def _predictions(table: Path | None, loaded: Loaded, task: Task) -> Table | None
 def _engine(config: Record, device: str) -> str:
     """What ran a run, so that its figures come again to the bit, where that is here."""
     here = {"compiled": device == "cpu" and compiled.is_installed(), "persistent": device == "gpu" and kernels.are_on()}
-    engine = config.get("engine") or "fused"
+    engine = engine_of(config)
     return engine if here.get(engine) else "fused"
 
 

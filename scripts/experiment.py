@@ -15,6 +15,7 @@ from ortho_ref.memory import free_memory
 from ortho_ref.terminal import shown_lines
 from ortho_ref.training.task import check_choice, check_integer
 from ortho_ref.training.trainer import Record
+from scripts.grid.build import engine_of
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import MEAN, Comparison, comparisons_of
@@ -241,7 +242,7 @@ def _not_stored(
     _check_papers("--missing", experiment, scale)
     results = Results(ROOT)
     engines = {
-        (state.cell.line, state.cell.column.name): state.config.get("engine") or "fused"
+        (state.cell.line, state.cell.column.name): engine_of(state.config)
         for state in results.states(experiment, cells_of(experiment))
         if state.how in ENDED and state.config
     }

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from ortho_ref.boundary import nearest
-from ortho_ref.cells.cell import gate_shapes, weight_name
+from ortho_ref.cells.cell import Shapes, gate_shapes, weight_name
 from ortho_ref.converters.config import Config, config_of
 
 Array: TypeAlias = np.ndarray
 Arrays: TypeAlias = dict[str, Array]
-Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 BOTH = ("tanh", "relu")
 

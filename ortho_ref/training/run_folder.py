@@ -68,17 +68,12 @@ class _Log:
     records: list[Record] = field(default_factory=list)
 
     def add(self, record: Record) -> bytes:
-        """One line more; its text."""
-        line, self.sha256 = _chained(record, self.sha256)
+        """One line more; its text, with its seal: the SHA-256 of the line before's and of the record."""
+        self.sha256 = hashlib.sha256(f"{self.sha256}\n{formats.to_json(record)}".encode()).hexdigest()
+        line = (formats.to_json(record | {"sha256": self.sha256}) + "\n").encode()
         self.text += line
         self.records.append(record)
         return line
-
-
-def _chained(record: Record, before: str) -> tuple[bytes, str]:
-    """A line of metrics, and its seal: the SHA-256 of the line before's and of the record."""
-    sha256 = hashlib.sha256(f"{before}\n{formats.to_json(record)}".encode()).hexdigest()
-    return (formats.to_json(record | {"sha256": sha256}) + "\n").encode(), sha256
 
 
 def _text_of(state: Record) -> bytes:
@@ -96,7 +91,6 @@ class RunFolder:
 
     def __init__(self, path: Path | str, mode: str = "r") -> None:
         self.path, self.mode = Path(path), mode
-        self._log: _Log | None = None
         self._finished = False  # the run, when its lines were read
         # of a run that goes on, until it does: a checkpoint is read once, and what was checked is what is taken up
         self._states: dict[str, Record] | None = {} if mode == "a" else None
@@ -107,11 +101,9 @@ class RunFolder:
                 self.path.mkdir(parents=True)
                 files.sync_folder(self.path.parent)
             self._folder = files.open_folder(self.path)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if mode != "w":
-                raise FileNotFoundError(_NO_RUN.format(path)) from None
-            raise type(error)(f"out is {path}: {error.strerror}") from error
         except OSError as error:
+            if mode != "w" and isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise FileNotFoundError(_NO_RUN.format(path)) from None
             raise type(error)(f"out is {path}: {error.strerror}") from error
         if self._folder is not None:
             self._stack.callback(os.close, self._folder)
@@ -227,15 +219,12 @@ class RunFolder:
 
         DamagedRun where they are not what was written, or fewer.
         """
-        return self._log_now().records
+        return self._log.records
 
-    def _log_now(self) -> _Log:
-        if self._log is None:
-            self._finished = self.has(SUMMARY)
-            self._log = self._read_log()
-        return self._log
-
-    def _read_log(self) -> _Log:
+    @cached_property
+    def _log(self) -> _Log:
+        """The lines that are there; of a run that begins or goes on, those that should be."""
+        self._finished = self.has(SUMMARY)
         # before the lines: a run that is on writes more of them meanwhile
         known = _text_of(self.state("last")) if self.has(LAST) else b""
         text = self._log_text() or b""
@@ -268,7 +257,6 @@ class RunFolder:
 
     def add(self, record: Record) -> None:
         """One line of metrics more.  ValueError for what it cannot hold; OSError, naming the file, where that fails."""
-        assert self._log is not None
         formats.check(record, forms.Line, "a line of metrics")
         with open(self.written_on(METRICS_FILE), "ab") as stream:
             try:
@@ -285,7 +273,6 @@ class RunFolder:
 
     def _write_log(self, present: bytes | None) -> None:
         """metrics.jsonl as it should be, unless it is so already."""
-        assert self._log is not None
         if present != self._log.text:
             files.write(self.path / METRICS_FILE, bytes(self._log.text), folder=self._folder)
 
@@ -293,7 +280,6 @@ class RunFolder:
 
     def write_state(self, name: str, state: Record) -> None:
         """Write a checkpoint; what was the last one is the previous one then."""
-        assert self._log is not None
         self.check_held()
         metrics = np.frombuffer(bytes(self._log.text), np.uint8)
         own = {"config_sha256": self.sealed_config.sha256, "metrics": metrics}
@@ -434,9 +420,9 @@ class RunFolder:
 
         DamagedRun where the best is gone.
         """
-        if self.has(BEST) or not self.has(LAST):
-            return "best" if self.has(BEST) else "last"
-        if self.state("last")["best"] is not None:
+        if self.has(BEST):
+            return "best"
+        if self.has(LAST) and self.state("last")["best"] is not None:
             raise DamagedRun(self.path / BEST, GONE, self.choices())
         return "last"
 
@@ -444,7 +430,6 @@ class RunFolder:
 
     def write_summary(self, summary: Record) -> None:
         """Write summary.json."""
-        assert self._log is not None
         self.write_document(
             SUMMARY, SUMMARY_FORMAT, summary | {"metrics_sha256": self._log.sha256}, forms.SealedSummary
         )
@@ -455,7 +440,7 @@ class RunFolder:
 
         ValueError if it is of another format; DamagedRun if it is not what was written for this run.
         """
-        log = self._log_now()
+        log = self._log
         if not self.has(SUMMARY) or (self.mode == "r" and not self._finished):
             return None
         summary = self._sealed_summary()

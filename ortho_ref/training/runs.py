@@ -223,27 +223,24 @@ class TrainingRun(Trainer):
         folder.write_state(name, self.state() | {"best": self._best})
 
     def _go_on(self, folder: RunFolder, which: str | None, lengthen: bool) -> Record | None:
-        """The checkpoint that this goes on from, taken up; None where the run died before its first one."""
+        """The checkpoint, of this trainer, that is taken up; None where the run died before its first one."""
         state = folder.state_to_go_on(which)
         if state is None:
             if self.iteration:
                 raise DamagedFile(folder.path / LAST, GONE)
             return None
-        self._take_up(folder.path / CHECKPOINTS[which or "last"], state, lengthen)
+        path = folder.path / CHECKPOINTS[which or "last"]
+        self._check_settings(path, state, lengthen)
+        self._check_arrays(path, state)
+        with _of_this_trainer(path):
+            self.load(state)
+        self._best = state["best"]
         if state["best"] is not None:
             best = folder.state("best")
             self._check_best(folder.path / BEST, best)
             if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
                 self._best = None
         return state
-
-    def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
-        """Go on from a checkpoint.  ValueError where it is not of this trainer."""
-        self._check_settings(path, state, lengthen)
-        self._check_arrays(path, state)
-        with _of_this_trainer(path):
-            self.load(state)
-        self._best = state["best"]
 
     def _check_settings(self, path: Path, state: Record, lengthen: bool) -> None:
         """ValueError where a checkpoint is of a run with other settings; one that was lengthened had fewer updates."""
@@ -390,9 +387,9 @@ def summarize(records: list[Record], task: Task, parameters: int) -> Record:
         values = [figures[key] for figures in health if key in figures]
         if values:
             summary[name] = max(values)
-    resets = [figures.get("forced_resets") for figures in records[-1]["weights"].values()]
-    if any(count is not None for count in resets):
-        summary["forced_resets"] = sum(count for count in resets if count is not None)
+    last = records[-1]["weights"].values()
+    if resets := [figures["forced_resets"] for figures in last if "forced_resets" in figures]:
+        summary["forced_resets"] = sum(resets)
     return summary
 
 

@@ -24,7 +24,7 @@ MODELS = ("nc-gru", "gru-cudnn", "lstm", "scornn", "urnn", "sgornn")
 
 
 def persistent(own: Settings, figures: Record) -> list[str]:
-    """(h) Each cell in each form, at each size and between, own.repeats times: the same bits, and `fused`'s numbers."""
+    """Each cell in each form, at each size and between, own.repeats times: the same bits, and `fused`'s numbers."""
     failed: list[str] = []
     if PERSISTENT not in own.engines:
         figures["not_run"] = f"device {own.device!r} has no persistent kernels"

@@ -131,7 +131,7 @@ class Settings:
 
 
 def versions(own: Settings, figures: Record) -> list[str]:
-    """(a) Versions and the device."""
+    """Versions and the device."""
     failed: list[str] = []
 
     def note(name: str, read: Callable[[], Any]) -> None:
@@ -165,14 +165,14 @@ def versions(own: Settings, figures: Record) -> list[str]:
 
 
 def warm_up(own: Settings, figures: Record) -> list[str]:
-    """(b) The suite once, its outcome not looked at: what CuPy compiles, some 450 kernels, is in its cache after it."""
+    """The suite once, its outcome not looked at: what CuPy compiles, some 450 kernels, is in its cache after it."""
     with tempfile.TemporaryDirectory() as folder:
         code = _run_suite(own, figures, Path(folder), own.warm_up_seconds, shown=True)
     return [f"stopped after {own.warm_up_seconds:g} s"] if code is None else []
 
 
 def suite(own: Settings, figures: Record) -> list[str]:
-    """(c) The tests with the device fixture; counts from their JUnit file, or from the log if they were stopped."""
+    """The tests with the device fixture; counts from their JUnit file, or from the log if they were stopped."""
     with tempfile.TemporaryDirectory() as folder:
         code = _run_suite(own, figures, Path(folder), own.suite_seconds)
         log, xml = Path(folder) / LOG, Path(folder) / XML
@@ -244,7 +244,7 @@ def _counted(figures: Record, xml: Path) -> list[str]:
 
 
 def agreement(own: Settings, figures: Record) -> list[str]:
-    """(d) Every model on the host and on the device, from the same bits; float64 must agree to TOLERANCE."""
+    """Every model on the host and on the device, from the same bits; float64 must agree to TOLERANCE."""
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
     for name in own.names:
@@ -330,7 +330,7 @@ def _trained(own: Settings, name: str, engine: str) -> float:
 
 
 def maps(own: Settings, figures: Record) -> list[str]:
-    """(e) Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
+    """Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
     for n in own.map_sizes:
@@ -381,7 +381,7 @@ def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Recor
 
 
 def tasks(own: Settings, figures: Record) -> list[str]:
-    """(f) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls.
+    """NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls.
 
     By each engine: updates per second.
     """

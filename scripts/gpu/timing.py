@@ -89,7 +89,7 @@ def plain_float32() -> str:
 
 
 def timings(own: Settings, figures: Record) -> list[str]:
-    """(g) Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
+    """Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
     beside, failed = torch_device(own.device), []
     if beside:
         figures["tf32"] = plain_float32()

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -126,11 +127,14 @@ def clipping(text: str | None) -> dict[str, Any]:
     raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
 
 
+def engine_of(config: Mapping[str, Any]) -> str:
+    """What runs the layers; a config of before there were engines names none."""
+    return config.get("engine") or "fused"
+
+
 def make_network(config: Record) -> Network:
-    """The network that a config trains, by the engine that it names."""
-    network, engine = models.network(**config["network"]), config.get("engine")
-    if engine is None:
-        return network
+    """The network that a config trains, by its engine."""
+    network, engine = models.network(**config["network"]), engine_of(config)
     if engine == "persistent" and config["device"] != "gpu":
         raise ValueError(
             f"engine is 'persistent', which is for device 'gpu', and device is {config['device']!r}; allowed there: "

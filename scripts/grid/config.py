@@ -23,7 +23,7 @@ from ortho_ref.training.runs import Loaded, check_run, loaded
 from ortho_ref.training.task import Task, Vectors, check_integer
 from ortho_ref.training.trainer import Record
 from scripts.grid import own_cell
-from scripts.grid.build import check_trainer, make_task, network_arguments
+from scripts.grid.build import check_trainer, engine_of, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
 from scripts.program import MOST_THREADS, blas, limit_threads, say
@@ -378,7 +378,7 @@ def resumed(
 ) -> tuple[Record, Task]:
     """The config of a run that goes on, and its task; the process has its threads then."""
     config, given = read_run(folder), known(given)
-    engine = config.get("engine") or "fused"
+    engine = engine_of(config)
     threads = config["threads"] if given.get("threads") is None else given["threads"]
     if engine == "compiled":  # no bit depends on their number
         given = given | {"threads": None}
@@ -410,7 +410,7 @@ def weights_of(run: Path) -> tuple[Record, Loaded]:
     return {"init_from": {"checkpoint": which, "sha256": sha256}}, weights
 
 
-def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str | None = None) -> int:
+def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str | None) -> int:
     """How many updates a run that goes on is to have."""
     has, out = folder.iterations(which) or config["iterations"], folder.path
     if wanted is None or wanted == has:

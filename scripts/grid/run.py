@@ -32,10 +32,12 @@ def show(task: Task, record: Record) -> str:
         parts.append(f"held out {record['evaluation_loss']:.4g}")
     parts.append(f"{record['steps_per_second']:.1f} steps/s")
     health = record["weights"].values()
-    for key, label in (("defect", "defect"), ("condition", "Neumann"), ("forced_resets", "forced resets")):
+    for key, label in (("defect", "defect"), ("condition", "Neumann")):
         values = [figures[key] for figures in health if key in figures]
-        if values and (key != "forced_resets" or max(values)):
-            parts.append(f"{label} {max(values):.1e}" if key != "forced_resets" else f"{label} {sum(values)}")
+        if values:
+            parts.append(f"{label} {max(values):.1e}")
+    if resets := sum(figures.get("forced_resets", 0) for figures in health):
+        parts.append(f"forced resets {resets}")
     return "  ".join(parts)
 
 
@@ -105,10 +107,10 @@ def train(
     folder: RunFolder,
     config: Record,
     label: str,
-    resume: bool = False,
-    which: str | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    track: str | None = None,
+    resume: bool,
+    which: str | None,
+    should_stop: Callable[[], bool],
+    track: str | None,
 ) -> list[Record]:
     """Run the trainer in a folder under a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())

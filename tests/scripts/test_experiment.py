@@ -340,7 +340,7 @@ def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
     else:
         os.mkfifo(log)
         reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)  # or a program that waits would wait for ever
-    order = worker.Order(str(tmp_path), "adding", {"threads": 1}, {}, {}, [], None, None)
+    order = worker.Order(str(tmp_path), "adding", {"threads": 1}, {}, {}, [], None)
     with pytest.raises(OSError, match=re.escape(f"{log} cannot be written: ")):
         engine.start(order).wait()
     assert not (tmp_path / "yours").exists()

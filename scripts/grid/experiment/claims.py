@@ -1,9 +1,7 @@
 """What the runs say of a paper's claims, one comparison at a time: a model beside a rival, in a column of the table.
 
-The rule, of 27 November 2026.  A comparison is **reproduced** where both have three seeds and every seed of the model
-stands to every seed of the rival as the paper says, by the best evaluation of each run and by its last one.  Where
-there are three seeds and it is not so, it is **not reproduced**.  With fewer it is **not run**.  A run that diverged
-is worse than every other.  A part of the data, or less than the paper's size, is judged alike and shown apart.
+How a claim is judged is told in docs/claims.md.  A part of the data, or less than the paper's size, is judged alike
+and shown apart.
 """
 
 import itertools
@@ -17,11 +15,9 @@ import numpy as np
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import (
     LARGER_IS_BETTER,
-    OF_A_RUN,
     OF_BASELINE,
     OF_NUMBER,
     OF_ROWS,
-    OF_WEIGHTS,
     ON_TEST,
     Experiment,
 )
@@ -161,9 +157,9 @@ def _counted(experiment: Experiment, claim: Record) -> list[str]:
     """The statistics that decide."""
     if "statistic" in claim:
         return [claim["statistic"]]
-    if experiment.statistic == ON_TEST or experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
+    if experiment.statistic == ON_TEST or experiment.of_one_number:
         return [experiment.statistic]
-    return ["maximum" if experiment.larger_is_better else "minimum", FINAL]
+    return [experiment.best, FINAL]
 
 
 def _share(own: Sequence[float], than: Sequence[float], holds: Test) -> float:
@@ -196,7 +192,7 @@ def _values(experiment: Experiment, lines: Sequence[Line], row: str, column: str
 
 def _with_diverged(experiment: Experiment, line: Line) -> Values:
     """The numbers of a line; of evaluations the diverged runs' too."""
-    if not line.diverged or experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
+    if not line.diverged or experiment.of_one_number:
         return line.values
     worst = [-math.inf if experiment.metric in LARGER_IS_BETTER else math.inf] * line.diverged
     names = line.values or {name: [] for name in ("minimum", "maximum", FINAL, LAST_20)}

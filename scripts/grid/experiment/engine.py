@@ -141,9 +141,9 @@ class Engine:
         out: Path,
         jobs: int,
         on_end: Callable[[Order, str], None],
-        memory: int | None = None,
-        stalled: float | None = None,
-        scheduler: str | None = None,
+        memory: int | None,
+        stalled: float | None,
+        scheduler: str | None,
     ) -> None:
         self.room = len(orders) if scheduler else jobs
         self._waiting, self._on_end, self._memory, self._stalled = deque(orders), on_end, memory, stalled

@@ -182,6 +182,16 @@ class Experiment(File, kw_only=True):
         """Whether of two rows the one with the larger number is the better."""
         return self.statistic == "maximum" or self.metric in LARGER_IS_BETTER
 
+    @property
+    def best(self) -> str:
+        """The statistic of a run's best evaluation."""
+        return "maximum" if self.larger_is_better else "minimum"
+
+    @property
+    def of_one_number(self) -> bool:
+        """Whether a run has one number of the metric, and no statistics."""
+        return self.metric in (*OF_A_RUN, *OF_WEIGHTS)
+
     def less_than_papers(self, scale: float) -> str:
         """What makes runs at a scale less than the paper's; "" where nothing does."""
         less = ["a part of the data"] if self.part else []

@@ -51,8 +51,7 @@ class Grid(NamedTuple):
         }
         places = {name: str(place.absolute()) for name, place in self.places.items()}
         folder = str((self.out / cell.folder).absolute())
-        measures = list(self.experiment.measures)
-        return Order(folder, task, options, places, mark, measures, sessions.commit(), self.track)
+        return Order(folder, task, options, places, mark, self.experiment.measures, self.track)
 
 
 def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> list[Order]:
@@ -114,8 +113,8 @@ def _check_begun(run: RunFolder, order: Order, wanted: Record, other_commit: boo
             raise ValueError(changed(name, wanted[name], folder, config))
     if run.has(SUMMARY) or other_commit:
         return
-    if mark["commit"] != order.commit:
+    if mark["commit"] != (this := order.mark["commit"]):
         raise ValueError(
-            f"{folder} was begun under commit {mark['commit']}, and this is {order.commit}: go on in a worktree of "
+            f"{folder} was begun under commit {mark['commit']}, and this is {this}: go on in a worktree of "
             "that commit, or give --other-commit"
         )

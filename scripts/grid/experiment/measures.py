@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from ortho_ref.backend import Array
+from ortho_ref.backend import Array, with_floats_as
 from ortho_ref.formats import Form
 from ortho_ref.parametrizations import Params
 from ortho_ref.training.run_folder import LAST, RunFolder
@@ -49,18 +49,14 @@ def read_measured(folder: RunFolder) -> list[Record]:
     return [] if found is None else found["measured"]
 
 
-def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is to be measured of a run of so many updates, as measured.json calls it."""
-    return [
+def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
+    """What is not measured yet of a run of so many updates, as measured.json calls it."""
+    found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
+    wanted = [
         {"what": own["what"], "after": min(own.get("after", iterations), iterations), "times": own.get("times", 1)}
         for own in measures
     ]
-
-
-def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is not measured yet of a run."""
-    found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
-    return [own for own in wanted_of(measures, iterations) if own not in found]
+    return [own for own in wanted if own not in found]
 
 
 def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None:
@@ -124,24 +120,20 @@ class Measures:
 
 def steps_of(batch: Batch, sequences: int) -> int:
     """T of the first sequences of a batch, which was filled up to its longest."""
-    if batch.mask is None or batch.mask.ndim == 1:
+    if batch.mask is None:
         return len(batch.x)
     return int(np.flatnonzero(batch.mask[:, :sequences].any(axis=1))[-1]) + 1
 
 
 def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
     """The first sequences of the held-out set: x, y and mask, in the precision of the parameters."""
-    batch, dtype = next(iter(task.evaluation())), params["readout.b"].dtype
-
-    def cast(values: Array) -> Array:
-        return values if np.issubdtype(values.dtype, np.integer) else values.astype(dtype)
-
+    batch = with_floats_as(next(iter(task.evaluation())), params["readout.b"].dtype)
     x = batch.x[:, :SEQUENCES]
     y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
     if batch.mask is None:
-        return cast(x), cast(y), None
+        return x, y, None
     T = steps_of(batch, SEQUENCES)
-    return cast(x[:T]), cast(y[:T]), batch.mask[:T, :SEQUENCES]
+    return x[:T], y[:T], batch.mask[:T, :SEQUENCES]
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:

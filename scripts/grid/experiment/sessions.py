@@ -97,11 +97,6 @@ def failure(sessions: Sequence[Record]) -> str | None:
     return sessions[-1].get("reason", "") if sessions and sessions[-1]["end"] in FAILURES else None
 
 
-def diverged(sessions: Sequence[Record]) -> bool:
-    """Whether a run failed as its loss or its weights stopped being finite: that, too, is what came out."""
-    return bool(sessions) and sessions[-1]["end"] == "diverged"
-
-
 @cache
 def commit() -> str | None:
     """The commit of this code; behind a "+" what was changed of it since, as a digest; None outside of a repository."""

@@ -12,7 +12,7 @@ from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import missing, read_measured
-from scripts.grid.experiment.sessions import diverged, failure, read_sessions
+from scripts.grid.experiment.sessions import failure, read_sessions
 
 
 class State(NamedTuple):
@@ -38,8 +38,11 @@ class State(NamedTuple):
 
     @property
     def diverged(self) -> bool:
-        """Whether it failed as its loss or its weights stopped being finite, all of its files being whole."""
-        return diverged(self.sessions)
+        """Whether it failed as its loss or its weights stopped being finite, all of its files being whole.
+
+        That, too, is what came out.
+        """
+        return bool(self.sessions) and self.sessions[-1]["end"] == "diverged"
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:

@@ -4,15 +4,14 @@ import csv
 import io
 import itertools
 import json
-import math
 import statistics
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
-from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
+from scripts.grid.build import engine_of
+from scripts.grid.experiment.file import OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.states import State, by_line, clock, markdown_table
 
 
@@ -50,16 +49,15 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         {source: numbers[column.of] for source, numbers in kind.items() if column.of in numbers}
         for kind in (row.paper, row.others)
     )
-    done = [state for state in cells if state.summary is not None]
+    done = [(state, state.summary) for state in cells if state.summary is not None]
     values: dict[str, list[float]] = {}
-    for state in done:
-        assert state.summary is not None
-        own = state.summary.get(experiment.metric)
+    for state, summary in done:
+        own = summary.get(experiment.metric)
         if experiment.metric in OF_LINES:
             own = _of_lines([record[experiment.metric] for record in state.records])
         if experiment.metric in OF_WEIGHTS:
             own = _measured(state, *OF_WEIGHTS[experiment.metric])
-        if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
+        if experiment.of_one_number:
             own = {} if own is None else {experiment.statistic: own}
         for name in STATISTICS:
             if own is not None and name in own:
@@ -67,18 +65,17 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         tested = _measured(state, ON_TEST, experiment.metric)
         if tested is not None:
             values.setdefault(ON_TEST, []).append(tested / experiment.unit)
-    summaries = [state.summary for state in done if state.summary is not None]
-    seconds = [state.seconds for state in done if state.seconds]
+    seconds = [state.seconds for state, _ in done if state.seconds]
     return Line(
         row.name,
         line,
         column.name,
         values,
-        tuple(state.cell.seed for state in done),
+        tuple(state.cell.seed for state, _ in done),
         len(cells),
         tuple(f"seed {state.cell.seed}: {shown(state.reason)}" for state in cells if state.how == "failed"),
         sum(state.how == "failed" and state.diverged for state in cells),
-        summaries[0]["parameters"] if summaries else None,
+        next((summary["parameters"] for _, summary in done), None),
         statistics.mean(seconds) if seconds else 0.0,
         paper,
         others,
@@ -97,21 +94,16 @@ def _measured(state: State, what: str, name: str) -> float | None:
     return found[-1].get(name) if found else None
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation, of a sample; the deviation of one value is NaN."""
-    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else math.nan
-
-
 def number(value: float) -> str:
     """Four digits."""
     return f"{value:.4g}"
 
 
 def with_spread(values: Sequence[float]) -> str:
-    """'1.234 ± 0.056', or one or two numbers themselves."""
+    """'1.234 ± 0.056', mean and standard deviation of a sample, or one or two numbers themselves."""
     if len(values) < 3:
         return ", ".join(map(number, values))
-    return " ± ".join(map(number, spread(values)))
+    return f"{number(statistics.mean(values))} ± {number(statistics.stdev(values))}"
 
 
 def published(value: Any) -> str:
@@ -129,7 +121,8 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
         line.row,
         line.column,
         f"{seeds}{failed}" if line.wanted else "quoted",
-        *([f"**{own[0]}**" if own[0] else "", *own[1:]]),
+        f"**{own[0]}**" if own[0] else "",
+        *own[1:],
         parameters,
         clock(line.seconds) if line.seconds else "",
     ]
@@ -137,11 +130,10 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
 
 def _columns(experiment: Experiment) -> list[str]:
     """The statistics that a table shows, its own first."""
-    statistic, best = experiment.statistic, "maximum" if experiment.larger_is_better else "minimum"
-    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else [best, "final", "median_of_last_20"]
+    others = [] if experiment.of_one_number else [experiment.best, "final", "median_of_last_20"]
     if ON_TEST in [own["what"] for own in experiment.measures]:
         others.append(ON_TEST)
-    return [statistic, *(name for name in others if name != statistic)]
+    return list(dict.fromkeys([experiment.statistic, *others]))
 
 
 def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
@@ -150,10 +142,8 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
     less = experiment.less_than_papers(scale)
     size = f"; {less}: **not the paper's size**" if less else "; scale 1"
-    paper, others = (
-        list(dict.fromkeys(s for line in lines for s in kind(line)))
-        for kind in (attrgetter("paper"), attrgetter("others"))
-    )
+    paper = dict.fromkeys(source for line in lines for source in line.paper)
+    others = dict.fromkeys(source for line in lines for source in line.others)
     shown = _columns(experiment)
     head = ["row", "column", "seeds", *(name.replace("_", " ") for name in shown)]
     head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
@@ -217,9 +207,8 @@ def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[R
         }
         for name in (*STATISTICS, *([ON_TEST] if ON_TEST in line.values else [])):
             values = line.values.get(name, [])
-            mean, deviation = spread(values) if values else (None, None)
-            own[f"{name}_mean"] = mean
-            own[f"{name}_sd"] = None if deviation is None or math.isnan(deviation) else deviation
+            own[f"{name}_mean"] = statistics.mean(values) if values else None
+            own[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
         for kind, sources in (("paper", line.paper), ("others", line.others)):
             for source, value in sources.items():
                 mean, deviation = value if isinstance(value, list) else (value, None)
@@ -254,7 +243,7 @@ def made_by(states: Sequence[State]) -> str:
     """Under which commits, by which engines and BLAS kernels and on which processors runs were made."""
     commits = {(own.config.get("experiment") or {}).get("commit") for own in states if own.config}
     kernels = {blas for own in states if own.config for blas in own.config["made_by"]["blas"]}
-    engines = {own.config.get("engine") or "fused" for own in states if own.config}
+    engines = {engine_of(own.config) for own in states if own.config}
     machines = {own["machine"] for state in states for own in state.sessions}
     short = sorted(commit[:7] for commit in commits if commit)
     return "; ".join(

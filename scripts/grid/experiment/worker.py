@@ -12,13 +12,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from ortho_ref.backend import to_host
 from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY, RunFolder
-from ortho_ref.training.runs import Loaded, TrainingRun
+from ortho_ref.training.runs import Loaded
 from ortho_ref.training.task import Task
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
@@ -44,9 +43,8 @@ class Order(NamedTuple):
     task: str
     given: Record  # options of the run, those of the machine among them
     places: Record  # where its data are, by option
-    mark: Record  # what its config says of the grid that it is of
+    mark: Record  # what its config says of the grid that it is of; its commit is the worker's too
     measures: list[Record]  # what is measured besides
-    commit: str | None  # of the code; a run goes on under no other
     track: str | None  # for which other programs
 
     @property
@@ -69,8 +67,9 @@ def work(order: Order, parent: int | None = None) -> int:
     told: list[int] = []
     handle(set(STOPS) - {signal.SIGINT}, lambda number, frame: told.append(number))
     parent = parent or os.getppid()
-    if sessions.commit() != order.commit:  # of the files that this process has just read
-        print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
+    commit = order.mark["commit"]
+    if sessions.commit() != commit:  # of the files that this process has just read
+        print(f"the code is {sessions.commit()}; the grid was begun under {commit}", file=sys.stderr)
         return CHANGED
     try:
         folder = sessions.held(Path(order.folder), PATIENCE)
@@ -78,23 +77,23 @@ def work(order: Order, parent: int | None = None) -> int:
         print(error, file=sys.stderr)
         return HELD
     with folder:
-        session = sessions.Session(folder, order.commit)
-        alive = partial(_beat, folder, [0.0])
+        session, last_beat = sessions.Session(folder, commit), 0.0
+
+        def should_stop() -> bool:
+            nonlocal last_beat
+            if time.monotonic() > last_beat + BEAT:
+                last_beat = time.monotonic()
+                folder.beat()
+            return bool(told) or os.getppid() != parent
+
         try:
-            finished = _train(order, folder, lambda: alive() or bool(told) or os.getppid() != parent)
+            finished = _train(order, folder, should_stop)
         except (*BAD_INPUT, FloatingPointError) as error:
             session.end("diverged" if isinstance(error, FloatingPointError) else "failed", str(error))
             print(f"failed: {error}", file=sys.stderr)
             return FAILED
         session.end("done" if finished else "stopped")
     return DONE if finished else STOPPED
-
-
-def _beat(folder: RunFolder, last: list[float]) -> bool:
-    if time.monotonic() > last[0] + BEAT:
-        last[0] = time.monotonic()
-        folder.beat()
-    return False
 
 
 def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> bool:
@@ -107,13 +106,18 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
         config |= {"experiment": order.mark}
     measures = Measures(folder, order.measures, task, config)
     trainer = make_trainer(config, task)
+    pause: int | None = None
+
+    def should_pause() -> bool:
+        return should_stop() or trainer.iteration == pause
+
     with quiet_arithmetic():
         while not folder.has(SUMMARY):
             initial = to_host((trainer.params, trainer.buffers))
             measures.take_due(None if folder.has(LAST) else Loaded(trainer.network, *initial))
-            stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
+            pause = measures.next_after(trainer.iteration)
             with tracked(order.track, folder) as note:
-                trainer.run(folder, config, resume=resume, on_record=note, should_stop=stops)
+                trainer.run(folder, config, resume=resume, on_record=note, should_stop=should_pause)
             resume = True
             if should_stop():
                 break
@@ -122,10 +126,6 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
         return False
     measures.check_complete()
     return True
-
-
-def _stops(trainer: TrainingRun, should_stop: Callable[[], bool], pause: int | None) -> bool:
-    return should_stop() or trainer.iteration == pause
 
 
 def main() -> int:

@@ -455,7 +455,7 @@ def test_a_line_that_says_what_cannot_be(half_done, tmp_path, record, message):
     whole = json.loads(lines[1])
     before = json.loads(lines[0])["sha256"]
     del whole["sha256"]
-    line, _ = run_folder._chained(whole | record, before)
+    line = run_folder._Log(before).add(whole | record)
     (out / "metrics.jsonl").write_bytes(lines[0] + line)
     for name in ("last.safetensors", "previous.safetensors", "best.safetensors"):
         (out / name).unlink()
