@@ -226,7 +226,7 @@ def _verdicts(experiment: Experiment, lines: Sequence[Line], states: Sequence[St
         columns = every if own.column == MEAN else [own.column]
         return all((row, column) in there for row in rows & {own.model, own.rival} for column in columns)
 
-    return verdicts([own for own in comparisons_of(experiment, lines, states) if shown(own)])
+    return verdicts(experiment, [own for own in comparisons_of(experiment, lines, states) if shown(own)])
 
 
 def _check_papers(what: str, experiment: Experiment, scale: float) -> None:

@@ -53,19 +53,19 @@ The rule is of 27 November 2026; runs of before and after are judged alike.
   that agree with the paper, by best or last evaluation, whichever is less; beside a baseline or a number it is the
   share of seeds. "None agrees": no pair does, by either. With fewer seeds it is **undecided**, with none **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
-  before). A loss above 0.95 of it is at the baseline. Where a paper's word asks for more, as "solves" and "converges"
-  do, the comparison says which share of it was asked for.
+  before; of shortest path: the question alone). A loss above 0.95 of it is at the baseline. Where a paper's word asks
+  for more, as "solves" and "converges" do, the comparison says which share of it was asked for.
 * Models are comparable where none has more than twice the loss of another, unless the claim asks for another factor.
 * A run that diverged is worse than every other, so that "it explodes" can hold.
-* A ratio is that of the medians over seeds, with the least and the largest of all pairs of seeds behind it, or, of five
-  seeds or more, 95 % of a bootstrap. Numbers by themselves are means over seeds, ± the standard deviation.
+* A ratio is that of the medians over seeds, of accuracies that of the shares that are wrong, with the least and the
+  largest of all pairs of seeds behind it, or, of five seeds or more, 95 % of a bootstrap. Numbers by themselves are
+  means over seeds, ± the standard deviation.
 * Runs that two tables share, as NC-GRU's tables 2 and 8 do, count in both.
 * Suspicions are ours: possible reasons why our number differs from the paper's.
 * Options are the paper's, or where it says nothing the model's own. "Search" on a page says which of them we chose by
   runs; none, unless it says so.
 
-In the name of a column, "text" is the task as the paper describes it, "released" as its code builds it; A and B are
-copying's layouts: in B the recall begins on the marker, in A one step later. Sizes are the paper's throughout, but for
+Sizes are the paper's throughout, but for
 the parts of data and the suspicions that say otherwise. Hours are of one core, wall time on machines that did other
 work too. How to run a table again: [experiments.md](experiments.md).
 """
@@ -177,7 +177,7 @@ def page_of(own: Stored) -> str:
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
         parts.append("\n".join(notes))
-    parts += filter(None, [verdicts(own.comparisons), measured(experiment, own.states)])
+    parts += filter(None, [verdicts(experiment, own.comparisons), measured(experiment, own.states)])
     if has_series(experiment):
         parts.append(f"![What was measured](../../{own.besides.relative_to(ROOT)})")
     for words, texts in (
@@ -238,7 +238,8 @@ _READ = """NC-GRU is NC-GRU(U_c), with one orthogonal matrix; for NC-GRU(U_r, U_
 its loss divided by the GRU's, of medians over seeds, all pairs of seeds in brackets: below 1 NC-GRU is better. Minimum
 and final decide together; "not told apart": neither is better in every pair. "Parameters" is the NC-GRU's number by the
 GRU's. "text" is the task as the paper describes it, "released" as its code builds it; A and B are two layouts of
-copying."""
+copying: in B the recall begins on the marker, in A one step later. "Paper" is the paper's last version; version 1 has
+other numbers, for parenthesis at T = 200 0.15. The verdict is of the order alone, not of the size."""
 
 
 def duel(experiments: Iterable[Stored]) -> str:
@@ -270,7 +271,7 @@ def duel(experiments: Iterable[Stored]) -> str:
     parts = [
         "## Does NC-GRU beat GRU?",
         f"Of {better + worse + equal} settings that are decided NC-GRU is better in {better}, the GRU in {worse}; "
-        f"{len(rows) - better - worse - equal} are open.",
+        f"{len(rows) - better - worse - equal} are open, not run or of too few seeds.",
         "\n".join(answers),
         _READ,
         markdown_table(head, rows),
@@ -374,9 +375,9 @@ def page(experiments: Sequence[Stored]) -> str:
         f'seeds, and {words[OPEN] - begun} not run. "Reproduced" says that every seed of ours stands in the paper\'s '
         "order, by its best and its last evaluation, not that the losses are the paper's: "
         "[how a claim is judged](#how-a-claim-is-judged).",
-        f"So far {_done(theirs)} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, "
-        f"each column counted by itself. By the best evaluation alone and by the last alone, {len(split)} of the "
-        f"{len(comparisons) - words[OPEN]} verdicts differ.",
+        f"So far {_done(theirs)} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided in all "
+        "their comparisons, each column counted by itself. By the best evaluation alone and by the last alone, "
+        f"{len(split)} of the {len(comparisons) - words[OPEN]} verdicts differ.",
         f"Other runs ask why our numbers differ from the papers' ([suspicions](#suspicions)): {_done(besides)} are "
         f"done, {ours[False]} of {ours.total()} comparisons decided.",
         duel(papers),

@@ -41,11 +41,12 @@ def _seen(metric: str, states: Sequence[State]) -> Iterator[str]:
         yield f"The lowest loss of {best} is {low}{f' to {high}' * (high > low)} of the baseline's"
         return
     if len(front) == len(ends):
-        yield "At the end the seeds do not tell the lines apart"
+        yield "At the end the seeds tell no line from the best"
     elif len(stuck) < len(ends) or sign == -1:
         what = f"{'lowest' if sign == 1 else 'highest'} {UNITS[key].partition(' (')[0]}"
-        apart = ", which the seeds do not tell apart" * (len(front) > 1)
-        yield f"At the end the {what} is that of {_named(front, len(ends))}{apart}"
+        others = [line for line in front if line != best]
+        apart = f", from which the seeds do not tell {_named(others, len(ends))}" if others else ""
+        yield f"At the end the {what} is that of {best}{apart}"
     if stuck:
         yield f"The loss never falls below {AT:g} of the baseline for {_named(stuck, len(ends))}"
 

@@ -180,10 +180,13 @@ def test_of_a_row_of_several_lines_the_best_counts(made):
 
 
 def test_model_and_rival_as_if_it_were_claimed(made):
-    """The first page's table: below of losses, above of accuracies."""
-    for more, word in (("", REPRODUCED), ('metric = "accuracy"\n', NOT)):
+    """The first page's table: below of losses, above of accuracies, whose ratio is that of what is wrong."""
+    of_accuracies = 'metric = "accuracy"\nunit = 1e-2\n'
+    for more, word, median in (("", REPRODUCED, 0.015 / 0.199), (of_accuracies, NOT, (100 - 0.015) / (100 - 0.199))):
         experiment, lines, _ = made.comparisons({"below": ["good", "stuck"]}, more=more)
-        assert beside_each_other(experiment, lines, "all", "good", "stuck").word == word
+        found = beside_each_other(experiment, lines, "all", "good", "stuck")
+        assert found.word == word
+        assert next(iter(found.ratios.values())).median == pytest.approx(median, rel=1e-12)
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=8), st.lists(st.floats(0.01, 100), min_size=1, max_size=8))

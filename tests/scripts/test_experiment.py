@@ -1044,8 +1044,8 @@ def states_of_ends(ends, metric="evaluation_loss"):
         (
             {"x": {"a": [0.1, 0.3], "b": [0.2, 0.4], "c": [0.5, None]}, "y": {"a": [0.1], "b": [0.1]}},
             "evaluation_loss",
-            "At the end the lowest held-out loss is that of a and b, which the seeds do not tell apart (x). "
-            "At the end the seeds do not tell the lines apart (y).",
+            "At the end the lowest held-out loss is that of a, from which the seeds do not tell b (x). "
+            "At the end the seeds tell no line from the best (y).",
         ),
         (
             {"x": {"a": [0.97], "b": [1.5]}},

@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
     word: str  # REPRODUCED, NOT or OPEN
     by: dict[str, float]  # statistic that counts -> the share of pairs of seeds that is as the paper says
     seeds: tuple[int, int | None]  # of the model and of the rival
-    ratios: dict[str, Ratio]  # by statistic; none where nothing was run
+    ratios: dict[str, Ratio]  # by statistic, of accuracies that of what is wrong; none where nothing was run
     why: str  # the reason, where it is known
 
     @property
@@ -146,7 +146,11 @@ def _comparison(
 
     by = {name: _share(*beside(name), holds) for name in counted}
     shown = dict.fromkeys([*counted, *([LAST_20] if FINAL in counted else [])])
-    ratios = {name: ratio(*beside(name)) for name in shown if all(map(len, beside(name)))}
+    compared = {name: beside(name) for name in shown if all(map(len, beside(name)))}
+    if experiment.metric in LARGER_IS_BETTER:  # of accuracies near 1 what is right has a ratio of 1
+        every = 1 / experiment.unit
+        compared = {name: tuple([every - one for one in own] for own in both) for name, both in compared.items()}
+    ratios = {name: ratio(*both) for name, both in compared.items()}
     here, there = len(own.get(counted[0], ())), len(than.get(counted[0], ())) if isinstance(than, Mapping) else None
     decidable = there >= SEEDS if there is not None else not math.isnan(cast("float", than))
     word = OPEN if here < SEEDS or not decidable else REPRODUCED if min(by.values()) == 1 else NOT

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 from scripts.grid.experiment.claims import LAST_20, NOT, OPEN, REPRODUCED, SEEDS, Comparison, Ratio
+from scripts.grid.experiment.file import LARGER_IS_BETTER, Experiment
 from scripts.grid.experiment.states import markdown_table
 
 
-def verdicts(comparisons: Sequence[Comparison]) -> str:
+def verdicts(experiment: Experiment, comparisons: Sequence[Comparison]) -> str:
     """Every comparison, the ratios by each statistic; of those that were not run a line for each claim and column.
 
     "" where there is none.
@@ -26,9 +27,9 @@ def verdicts(comparisons: Sequence[Comparison]) -> str:
             rows[key] = [own.claim, own.column, own.model, own.rival, *ratios, said(own)]
     head = ["claim", "column", "model", "beside", *(name.replace("_", " ") for name in shown), "verdict"]
     reasons = dict.fromkeys(f"* {own.claim}: {own.why}" for own in comparisons if own.why)
-    return "\n\n".join(
-        ["Ratios, model to rival:", markdown_table(head, rows.values()), *(["\n".join(reasons)] if reasons else [])]
-    )
+    what = " of what is wrong" if experiment.metric in LARGER_IS_BETTER else ""
+    parts = [f"Ratios{what}, model to rival:", markdown_table(head, rows.values()), "\n".join(reasons)]
+    return "\n\n".join(filter(None, parts))
 
 
 def said(own: Comparison) -> str:
