@@ -144,13 +144,12 @@ def _comparison(
     def beside(name: str) -> tuple[Sequence[float], Sequence[float]]:
         return own.get(name, ()), than.get(name, ()) if isinstance(than, Mapping) else [than]
 
+    def error(values: Sequence[float]) -> Sequence[float]:  # two accuracies near 1 have a ratio of 1
+        return [1 / experiment.unit - one for one in values] if experiment.metric in LARGER_IS_BETTER else values
+
     by = {name: _share(*beside(name), holds) for name in counted}
     shown = dict.fromkeys([*counted, *([LAST_20] if FINAL in counted else [])])
-    compared = {name: beside(name) for name in shown if all(map(len, beside(name)))}
-    if experiment.metric in LARGER_IS_BETTER:  # of accuracies near 1 what is right has a ratio of 1
-        every = 1 / experiment.unit
-        compared = {name: tuple([every - one for one in own] for own in both) for name, both in compared.items()}
-    ratios = {name: ratio(*both) for name, both in compared.items()}
+    ratios = {name: ratio(*map(error, beside(name))) for name in shown if all(map(len, beside(name)))}
     here, there = len(own.get(counted[0], ())), len(than.get(counted[0], ())) if isinstance(than, Mapping) else None
     decidable = there >= SEEDS if there is not None else not math.isnan(cast("float", than))
     word = OPEN if here < SEEDS or not decidable else REPRODUCED if min(by.values()) == 1 else NOT
