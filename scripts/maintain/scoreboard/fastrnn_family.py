@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from ortho_ref.adapters import either, from_torch
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.running.implementation import Run
 
 Step = Callable[[Any, Any, dict[str, Any]], Any]
@@ -40,7 +39,7 @@ def _outputs(case: Any, step: Step) -> dict[str, np.ndarray]:
     given = {name: torch.from_numpy(a).clone() for name, a in case.inputs.items()}
     wanted = [name for name in given if name in ("x", "h0") or name.startswith("weights.")]
     leaves = {name: given[name].requires_grad_() for name in wanted}
-    weights = under("weights.layer0.", leaves)
+    weights = {name.removeprefix("weights.layer0."): leaf for name, leaf in leaves.items()}
     states, h = [], leaves["h0"][0]
     for x in leaves["x"]:
         h = step(x, h, weights)
