@@ -52,8 +52,10 @@ class Problem:
         """The loss of the states h (T+1, B, n)."""
         parts = parts_of(self.cell, h)
         last = zip(parts_of(self.cell, self.dh_T), parts, strict=True)
-        every = (self.dh.conj() * parts[0][1:]).real.sum()
-        return every + sum((d.conj() * part[-1]).real.sum() for d, part in last)
+        if self.cell.complex:
+            return (self.dh.conj() * h[1:]).real.sum() + (self.dh_T.conj() * h[-1]).real.sum()
+        # without .real: a complex step moves a real cell's states into the complex numbers
+        return (self.dh * parts[0][1:]).sum() + sum((d * part[-1]).sum() for d, part in last)
 
     def loss(self, point: Mapping[str, Array]) -> Any:
         """The loss at a point, by `scan`."""
