@@ -146,7 +146,7 @@ def test_a_bar_before_there_are_figures(monkeypatch, terminal):
             raise ValueError("no update")
 
     with pytest.raises(ValueError, match="no update"):
-        grid_run.train(Failing(), None, {}, "nc-gru text")
+        grid_run.train(Failing(), None, {}, "nc-gru text", False, None, lambda: False, None)
     assert ("0/9" in text.getvalue()) == terminal
     assert terminal or text.getvalue() == ""
     assert text.getvalue().endswith("\x1b[2K" if terminal else "")
