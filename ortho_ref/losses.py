@@ -101,7 +101,14 @@ def rows_at_a_time(rows: int, output_size: int) -> int:
 
 
 def cross_entropy_of_readout(
-    h: Array, W: Array, b: Array, y: Array, mask: Array | None, step: int
+    h: Array,
+    W: Array,
+    b: Array,
+    y: Array,
+    mask: Array | None,
+    step: int,
+    outputs: Array | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> tuple[Array, Array, Array, Array]:
     """`cross_entropy` of o = W h + b and its gradients; at no time are there more than `step` rows of o.
 
@@ -112,9 +119,13 @@ def cross_entropy_of_readout(
     W, b : Array (q, n), (q,)
         Of the readout.
     y, mask : Array
-        As of `cross_entropy`.
+        As of `cross_entropy`, and as `check_targets` lets them through: they are not checked again.
     step : int
         Rows at a time.
+    outputs : Array (..., q), optional
+        Where o goes.
+    each : callable
+        How the chunks are gone through, as by `map`: a pool's takes them to threads.
 
     Returns
     -------
@@ -122,27 +133,7 @@ def cross_entropy_of_readout(
         The mean over the entries that count.
     dh, dW, db : Array
         Its gradients.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `cross_entropy`.
     """
-    check_targets("cross_entropy", (*h.shape[:-1], len(b)), y, mask)
-    return readout_in_chunks(h, W, b, y, mask, step)
-
-
-def readout_in_chunks(
-    h: Array,
-    W: Array,
-    b: Array,
-    y: Array,
-    mask: Array | None,
-    step: int,
-    outputs: Array | None = None,
-    each: Callable[..., Iterable[Any]] = map,
-) -> tuple[Array, Array, Array, Array]:
-    """`cross_entropy_of_readout` of what has been checked; `each` may go to threads, o (..., q) to `outputs`."""
     rows = h.reshape(-1, h.shape[-1])
     xp, N = xp_of(rows, W, b, y, mask), len(rows)
     targets = y.reshape(N, -1)

@@ -50,7 +50,7 @@ from ortho_ref.language.dropout import Dropout
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.layers import Dense, affine, affine_pullback, dropped, real_features, real_features_pullback
-from ortho_ref.losses import COMPUTED, LOSSES, check_targets, parts, readout_in_chunks, rows_at_a_time
+from ortho_ref.losses import COMPUTED, LOSSES, check_targets, cross_entropy_of_readout, parts, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.printing import ArraysByName, brief
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
@@ -583,7 +583,7 @@ class Network:
             if step < rows or apart:
                 if step == rows:
                     outputs = np.empty((*tape.read.shape[:-1], self.output_size), W.dtype)
-                own = partial(readout_in_chunks, tape.read, W, b, y, mask, outputs=outputs)
+                own = partial(cross_entropy_of_readout, tape.read, W, b, y, mask, outputs=outputs)
                 loss, dread, dW, db = own(min(step, pool.share(rows)), each=pool.each) if apart else own(step)
                 dreadout = {"W": dW, "b": db}
             else:

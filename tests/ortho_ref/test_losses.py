@@ -340,16 +340,12 @@ def test_chunks_are_the_whole(device, groups, masked, step):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_chunks_keep_the_dtype(device, dtype):
-    """float32 in, float32 out; and the errors are those of the loss."""
+    """float32 in, float32 out."""
     rng = np.random.default_rng(0)
     h, W, b = (rng.standard_normal(shape).astype(dtype) for shape in ((3, 2, 4), (5, 4), (5,)))
     y = rng.integers(0, 5, (3, 2))
     given_ = to_device((h, W, b, y), device)
     assert {part.dtype for part in cross_entropy_of_readout(*given_, None, 2)} == {np.dtype(dtype)}
-    with pytest.raises(ValueError, match=r"^y has shape \(3,\); expected \(3, 2\) or \(3, 2\) \+ \(groups,\)$"):
-        cross_entropy_of_readout(*given_[:3], given_[3][:, 0], None, 2)
-    with pytest.raises(ValueError, match=r"^mask leaves no entry to count$"):
-        cross_entropy_of_readout(*given_, to_device(np.zeros((3, 2), bool), device), 2)
 
 
 def test_memory_does_not_grow_with_the_rows():
