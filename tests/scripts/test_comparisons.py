@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scripts.grid.experiment.claims import MEAN, NOT, OPEN, REPRODUCED, beside_each_other, comparisons_of, ratio
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.table import Line
+from scripts.grid.experiment.verdicts import verdicts
 
 #: Of three seeds: the best evaluation and the last one.  The baseline is 0.2.
 VALUES = {
@@ -204,3 +205,16 @@ def test_a_ratio_of_a_diverged_median():
     """Infinity, and no warning."""
     assert ratio([math.inf] * 3, [1.0]).median == math.inf
     assert math.isnan(ratio([math.inf] * 3, [math.inf] * 3).median)
+
+
+@pytest.mark.parametrize(
+    ("paper", "words"), [("", ("holds", "does not hold")), ('paper = "goru"\n', (REPRODUCED, NOT))]
+)
+def test_a_claim_of_ones_own_is_not_reproduced_but_holds(tmp_path, paper, words):
+    """A file without `paper` says nothing of a paper; the rule is the same."""
+    made = Made(tmp_path / "own.toml").comparisons({"below": ["half", "same", "good"]}, more=paper)
+    rows = [row.split(" | ")[3:] for row in verdicts(made[0], made[2]).splitlines() if row.startswith("| x | ")]
+    assert [(rival, verdict) for rival, *_, verdict in rows] == [
+        ("same", f"**{words[0]}** |"),
+        ("good", f"**{words[1]}** (n = 3, none agrees) |"),
+    ]

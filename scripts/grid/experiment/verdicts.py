@@ -18,13 +18,14 @@ def verdicts(experiment: Experiment, comparisons: Sequence[Comparison]) -> str:
     shown = list(dict.fromkeys(name for own in comparisons for name in [*own.by, *own.ratios] if name != LAST_20))
     shown += [LAST_20] if any(LAST_20 in own.ratios for own in comparisons) else []
     rows: dict[tuple[str, str, str, str], list[str]] = {}
+    of_paper = experiment.paper is not None
     for own in comparisons:
-        key = own.claim, own.column, own.model, "" if said(own) == OPEN else own.rival
+        key = own.claim, own.column, own.model, "" if said(own, of_paper) == OPEN else own.rival
         if key in rows:
             rows[key][3] += f", {own.rival}"
         else:
             ratios = [between(own.ratios.get(name)) for name in shown]
-            rows[key] = [own.claim, own.column, own.model, own.rival, *ratios, said(own)]
+            rows[key] = [own.claim, own.column, own.model, own.rival, *ratios, said(own, of_paper)]
     head = ["claim", "column", "model", "beside", *(name.replace("_", " ") for name in shown), "verdict"]
     reasons = dict.fromkeys(f"* {own.claim}: {own.why}" for own in comparisons if own.why)
     what = " of what is wrong" if experiment.metric in LARGER_IS_BETTER else ""
@@ -32,15 +33,15 @@ def verdicts(experiment: Experiment, comparisons: Sequence[Comparison]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def said(own: Comparison) -> str:
-    """The verdict, with how many seeds there are where that matters."""
-    n = least_seeds(own)
+def said(own: Comparison, of_paper: bool = True) -> str:
+    """The verdict, with how many seeds there are where that matters; a claim that is no paper's holds or does not."""
+    n, holds, fails = least_seeds(own), *((REPRODUCED, NOT) if of_paper else ("holds", "does not hold"))
     if own.word == OPEN:
         return f"undecided, {n} of {SEEDS} seeds" if n else OPEN
     if own.word == REPRODUCED:
-        return f"**{REPRODUCED}**"
+        return f"**{holds}**"
     of = "seeds" if own.seeds[1] is None else "pairs"
-    return f"**{NOT}** (n = {n}, {'none agrees' if own.reversed else f'{min(own.by.values()):.0%} of {of}'})"
+    return f"**{fails}** (n = {n}, {'none agrees' if own.reversed else f'{min(own.by.values()):.0%} of {of}'})"
 
 
 def least_seeds(own: Comparison) -> int:
