@@ -377,8 +377,8 @@ class Network:
         tapes, last, weights, scales = [], [], [], []
         for i, layer in enumerate(self.layers):
             weights.append(dropout.weights(i, _without_prefix(f"layer{i}.", params)))
-            own, _, dense = self._layer(i, params, buffers, weights[i])
-            h, tape = layer.run(own, dense, x, None if h0 is None else h0[i])
+            own, _, taken = self._layer(i, params, buffers, weights[i])
+            h, tape = layer.run(own, taken, x, None if h0 is None else h0[i])
             tapes.append(tape)
             h = parts_of(layer.cell, h)
             last.append(state_of(tuple(part[-1] for part in h)))
@@ -665,15 +665,19 @@ class Network:
 
     def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
         """The dense weights that layer i's cell sees."""
+        return self.layers[i].dense(*self._own(i, params, buffers))
+
+    def taken(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
+        """What layer i's engine takes."""
         return self._layer(i, params, buffers, {})[2]
 
     def _layer(
         self, i: int, params: Params, buffers: NamedBuffers, scales: Weights
     ) -> tuple[Params, NamedBuffers, Weights]:
-        """Layer i's parameters and buffers by its own names, and the dense weights, after dropout of recurrent ones."""
+        """Layer i's parameters and buffers by its own names, and what its engine takes, after dropout of weights."""
         own, own_buffers = self._own(i, params, buffers)
         own = _scaled(own, scales)  # [bp:lm-dropout/weights]
-        return own, own_buffers, self.layers[i].dense(own, own_buffers)
+        return own, own_buffers, self.layers[i].run_on(own, own_buffers)
 
     def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
         """Layer i's parameters and buffers, by its own names."""

@@ -35,15 +35,15 @@ from ortho_ref.boundary import (
 )
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.fused import compiled, persistent
+from ortho_ref.fused import compiled, factored, persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.printing import ArraysByName, brief
 
 NamedBuffers = dict[str, Buffers]
-ENGINES = ("fused", "scan", "persistent", "compiled")
+ENGINES = ("fused", "scan", "persistent", "compiled", "factored")
 #: Those that some cells and some machines have: modules that say of which they are.
-_OF_SOME = {"persistent": persistent, "compiled": compiled}
+_OF_SOME = {"persistent": persistent, "compiled": compiled, "factored": factored}
 
 
 class RecurrentTape(NamedTuple):
@@ -113,7 +113,8 @@ class Recurrent:
     engine : str
         "fused"; "scan" for the step-by-step reference, which also runs cells that have no fused form; "persistent" on
         a GPU, a launch for all steps, of cells that have such kernels (docs/gpu.md); "compiled" on the host, by Numba,
-        several times as fast for small n (the extra `fast`, docs/performance.md).
+        several times as fast for small n (the extra `fast`, docs/performance.md); "factored" on the host for urnn, U by
+        its factors, several times as fast for large n.
     initial : mapping of str to callable
         Weight -> its initial value, where a model departs from the cell's own.
     sizes : tuple of int, optional
@@ -145,7 +146,7 @@ class Recurrent:
     def __post_init__(self) -> None:
         self._check_kinds()
         check_choice("engine", self.engine, ENGINES)
-        if self.engine in _OF_SOME and (reason := _OF_SOME[self.engine].refusal(self.cell)) is not None:
+        if (reason := self.refusal(self.engine)) is not None:
             raise ValueError(reason)
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, self.cell.recurrent_weights),
@@ -167,6 +168,12 @@ class Recurrent:
                     f"{kinds[self.cell.complex]} {type(self.cell).__name__}; allowed: one that is "
                     f"{kinds[self.cell.complex]}"
                 )
+
+    def refusal(self, engine: str) -> str | None:
+        """Why an engine cannot run the layer; None where it can."""
+        if engine == "factored":
+            return factored.refusal(self.cell, self.parametrizations.get("U"))
+        return _OF_SOME[engine].refusal(self.cell) if engine in _OF_SOME else None
 
     def _check_kinds(self) -> None:
         """An error unless cell, parametrizations, initial and sizes are what they are called."""
@@ -292,10 +299,11 @@ class Recurrent:
         ValueError, TypeError
             If parameters and buffers do not fit this layer.
         """
-        return self._checked(params, buffers)[0]
+        self._checked(params, buffers)
+        return self.dense(params, buffers)
 
     def _checked(self, params: Params, buffers: NamedBuffers) -> tuple[Weights, Array]:
-        """The dense weights, and W (n, m), the first input weight; an error unless all fits this layer."""
+        """What the engine takes, and W (n, m), the first input weight; an error unless all fits this layer."""
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers, "U")
         constrained = self.constrained
@@ -316,18 +324,24 @@ class Recurrent:
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
         for name in self.lacking(params):
             raise ValueError(f"params holds no {name}; the weights are {', '.join(names)}")
-        weights = self.dense(params, buffers)
-        W = check_dense(self.cell, weights)
+        W = check_dense(self.cell, self.dense(params, buffers))
         library_of(*params.values(), W)
         for name in self._h0_names:
             check_array(name, params[name], (len(W),), W.dtype)
-        return weights, W
+        return self.run_on(params, buffers), W
 
     def dense(self, params: Params, buffers: NamedBuffers) -> Weights:
         """`weights` of what has been checked."""
         return {
             name: buffers[name]["U"] if name in buffers else as_array(params[name]) for name in self.cell.shapes(1, 1)
         }
+
+    def run_on(self, params: Params, buffers: NamedBuffers) -> Weights:
+        """What the engine takes: the dense weights, or U as its factors."""
+        weights = self.dense(params, buffers)
+        if self.engine == "factored":
+            weights["U"] = factored.Factors(_own(params, "U"), buffers["U"])
+        return weights
 
     def lacking(self, params: Params) -> list[str]:
         """What a layer needs and params does not hold: free weights, and "U_c.*" of a parametrized one."""
@@ -392,16 +406,16 @@ class Recurrent:
         return self.run(params, weights, x, h0)
 
     def run(self, params: Params, weights: Weights, x: Array, h0: State | None) -> tuple[State, RecurrentTape]:
-        """`forward` of what has been checked; weights are the dense ones."""
+        """`forward` of what has been checked; weights are those of `run_on`."""
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
             xp, n = library_of(x).xp, len(params[self._h0_names[0]])
             h0 = state_of(tuple(xp.broadcast_to(params[name], (x.shape[1], n)) for name in self._h0_names))
-        h, tape = self._loops.unroll(self.cell, weights, x, h0)
+        h, tape = self.loops.unroll(self.cell, weights, x, h0)
         return h, RecurrentTape(tape, self.engine, from_trained_h0)
 
     @property
-    def _loops(self) -> ModuleType:
+    def loops(self) -> ModuleType:
         """The module whose `unroll` and `unroll_back` run the cell."""
         if self.engine == "fused":
             return fused.form_of(self.cell)
@@ -448,13 +462,15 @@ class Recurrent:
         dh: Array,
         dh_T: State | None = None,
     ) -> RecurrentGradients:
-        """`backward` of what has been checked; weights are the dense ones."""
-        own = self._loops.unroll_back(self.cell, weights, tape.engine, dh, dh_T)
+        """`backward` of what has been checked; weights are those of `run_on`."""
+        own = self.loops.unroll_back(self.cell, weights, tape.engine, dh, dh_T)
         gradients: Params = ArraysByName()
         for name, gradient in own.weights.items():
             if name in buffers:
-                with named(name):
-                    pulled = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
+                pulled = gradient
+                if self.engine != "factored":  # which gives those of the parameters themselves
+                    with named(name):
+                        pulled = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
                 gradients |= {f"{name}.{key}": value for key, value in pulled.items()}
             else:
                 gradients[name] = gradient

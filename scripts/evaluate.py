@@ -66,7 +66,8 @@ def _predictions(table: Path | None, loaded: Loaded, task: Task) -> Table | None
 
 def _engine(config: Record, device: str) -> str:
     """What ran a run, so that its figures come again to the bit, where that is here."""
-    here = {"compiled": device == "cpu" and compiled.is_installed(), "persistent": device == "gpu" and kernels.are_on()}
+    loops, launches = device == "cpu" and compiled.is_installed(), device == "gpu" and kernels.are_on()
+    here = {"compiled": loops, "factored": loops, "persistent": launches}
     engine = engine_of(config)
     return engine if here.get(engine) else "fused"
 

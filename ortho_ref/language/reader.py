@@ -119,8 +119,8 @@ class Reader(Network):
 
         def run(i: int, x: Array) -> tuple[Array, ...]:
             weights.append(dropout.weights(i, self._own(i, params, buffers)[0]))
-            own, _, dense = self._layer(i, params, buffers, weights[i])
-            h, tape = self.layers[i].run(own, dense, x, None if h0 is None else h0[i])
+            own, _, taken = self._layer(i, params, buffers, weights[i])
+            h, tape = self.layers[i].run(own, taken, x, None if h0 is None else h0[i])
             tapes.append(tape)
             return parts_of(self.layers[i].cell, h)
 

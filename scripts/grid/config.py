@@ -14,7 +14,7 @@ import ortho_ref
 from ortho_ref import models
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.formats import Form, Least0, Number, Sha256, check
-from ortho_ref.fused import compiled, kernels, persistent
+from ortho_ref.fused import compiled, kernels
 from ortho_ref.network import Network as NetworkOfLayers
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.training.forms import MOST, WIDEST, Network
@@ -134,10 +134,14 @@ def settled(task: str, **options: Any) -> Record:
 def _engine(config: Record, network: NetworkOfLayers) -> str:
     """The device's fast engine where that can run all cells of a network, and is no slower, else "fused"."""
     sizes = config["hidden"] if isinstance(config["hidden"], list) else [config["hidden"]]
-    on_gpu = config["device"] == "gpu"
-    name, engine = ("persistent", persistent) if on_gpu else ("compiled", compiled)
-    can = all(engine.refusal(layer.cell) is None for layer in network.layers) and (not on_gpu or kernels.are_on())
-    return name if can and max(sizes) <= LARGEST[name] else "fused"
+
+    def suits(engine: str) -> bool:
+        within = all(LEAST.get(engine, 1) <= n <= LARGEST.get(engine, n) for n in sizes)
+        return within and all(layer.refusal(engine) is None for layer in network.layers)
+
+    if config["device"] == "gpu":
+        return "persistent" if kernels.are_on() and suits("persistent") else "fused"
+    return next(filter(suits, ("factored", "compiled")), "fused")
 
 
 def _bare(config: Record) -> Record:
@@ -288,6 +292,8 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 MOST_LAYERS = 1000
 #: Up to this n an engine is quicker than "fused", or within a tenth of it (docs/performance.md, docs/gpu.md).
 LARGEST = {"compiled": 1024, "persistent": 768}
+#: From this n on one is quicker than "compiled".
+LEAST = {"factored": 128}
 
 
 def _check_numbers(config: Record) -> None:

@@ -331,7 +331,7 @@ OPTIONS: dict[str, Option] = {
             "engine",
             str,
             TRAINING,
-            "auto (default): compiled (on a GPU persistent) if possible, else fused; or scan.",
+            "auto (default): factored, compiled (on a GPU persistent) if possible, else fused; or scan.",
             read=_engine,
             values=Literal[tuple(ENGINES)] | None,
             new=True,

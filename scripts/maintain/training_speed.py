@@ -46,6 +46,8 @@ def main(
     train_part: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
     eval_part: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
     model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
+    hidden: Annotated[int | None, typer.Option(help="As in scripts.train.")] = None,
+    engine: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Minimum time for each contender and round.")] = 0.5,
     device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
@@ -71,7 +73,7 @@ def main(
             if task not in by_name.NAMES:
                 raise ValueError(not_among("only", task, by_name.NAMES, str))
             fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
-            config, its_task = begun(task, model=model, device=device, **fixed, **places)
+            config, its_task = begun(task, model=model, hidden=hidden, engine=engine, device=device, **fixed, **places)
             clock = time.process_time if cpu_time else time.perf_counter
             times = measure(make_trainer(config, its_task), rounds, seconds, clock)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))

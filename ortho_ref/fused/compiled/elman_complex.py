@@ -52,7 +52,7 @@ def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> 
 
 
 @inlined
-def _size(re: float, im: float) -> float:
+def size_of(re: float, im: float) -> float:
     """|z|, whose square may be too large or too small a number."""
     re, im = abs(re), abs(im)
     most, least = max(re, im), min(re, im)
@@ -72,7 +72,7 @@ def forward_loop(t0: int, t1: int, q0: int, q1: int, a: Array, h: Array, z: Arra
             for j in range(N):
                 z_t[j] = a_t[j]  # [urnn:1/z]
             for j in range(n):
-                rho = _size(z_t[2 * j], z_t[2 * j + 1])
+                rho = size_of(z_t[2 * j], z_t[2 * j + 1])
                 size = rho + b[j]
                 scale = zero if size < zero or rho < tiny else size / rho
                 h_t[2 * j], h_t[2 * j + 1] = z_t[2 * j] * scale, z_t[2 * j + 1] * scale  # [urnn:8]
@@ -109,7 +109,7 @@ def backward_loop(
             for j in range(N):
                 g_k[j] += dh_t[j]  # [bp:bptt/g]
             for j in range(n):
-                g_re, g_im, rho = g_k[2 * j], g_k[2 * j + 1], _size(z_t[2 * j], z_t[2 * j + 1])
+                g_re, g_im, rho = g_k[2 * j], g_k[2 * j + 1], size_of(z_t[2 * j], z_t[2 * j + 1])
                 chi = zero if rho + b[j] <= zero or rho < tiny else one
                 rho = rho if chi > zero else one
                 e_re, e_im = z_t[2 * j] / rho, z_t[2 * j + 1] / rho

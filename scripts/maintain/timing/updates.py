@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref import fused
 from ortho_ref.backend import to_device
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.fused import compiled, persistent
 from ortho_ref.layers import real_features
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.trainer import Trainer
@@ -38,19 +36,18 @@ def measure(trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], f
         x = params["embedding.E"][x]
     bare_layers: list[tuple[Any, Any, Any, Any, Any]] = []
     for i, layer in enumerate(network.layers):
-        weights = network.layer_weights(i, params, trainer.buffers)
-        engine: Any = {"compiled": compiled, "persistent": persistent}.get(layer.engine, fused)
-        h = parts_of(layer.cell, engine.forward(layer.cell, weights, x)[0])[0]
+        weights = network.taken(i, params, trainer.buffers)
+        h = parts_of(layer.cell, layer.loops.unroll(layer.cell, weights, x)[0])[0]
         dh = to_device(np.random.default_rng(0).standard_normal(h[1:].shape).astype(h.dtype), trainer.device)
-        bare_layers.append((engine, layer.cell, weights, x, dh))
+        bare_layers.append((layer.loops, layer.cell, weights, x, dh))
         x = real_features(h[1:])
         shape = (*shape, h.shape[-1])
     kept: list[object] = [None] * len(bare_layers)  # until the next is there, as a trainer holds its tapes
 
     def bare() -> None:
-        for i, (engine, cell, weights, x, dh) in enumerate(bare_layers):
-            h, tape = engine.forward(cell, weights, x)
-            engine.backward(cell, weights, tape, dh)
+        for i, (loops, cell, weights, x, dh) in enumerate(bare_layers):
+            h, tape = loops.unroll(cell, weights, x)
+            loops.unroll_back(cell, weights, tape, dh)
             kept[i] = (h, tape)
 
     steps = {"update": lambda: trainer.update(next(batches)), "bare": bare, "batch": lambda: next(batches)}
