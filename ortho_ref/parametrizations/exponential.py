@@ -10,9 +10,8 @@ The derivative of exp at any A in the direction E, through the Pade approximant 
     q(A) L = d_even + d_odd + (d_odd - d_even) X                                [bp:expm/pade-derivative]
     s times:  L <- X L + L X,  X <- X X                                         [bp:expm/squared]
 
-dA is the derivative by the free entries above the diagonal, A_ij = a_ij = -A_ji, as in `cayley.py`.  Why L: the
-derivative of exp at A in direction E is the integral over s in [0, 1] of exp(sA) E exp((1 - s)A), and the adjoint of
-that map of E is the same map at A^T.  NOT this file: a base that moves, as in dtriv.
+dA is the derivative by the free entries above the diagonal, A_ij = a_ij = -A_ji, as in `cayley.py`.  Why L is this:
+docs/derivations/exponential.md.  NOT this file: a base that moves, as in dtriv.
 """
 
 import math

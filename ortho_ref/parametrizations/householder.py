@@ -5,13 +5,8 @@
     dV = -(dU V Y^T + dU^T V Y) + V (dS + dS^T),  Y = S^{-1}                    [bp:householder/V]
     dS = K * (Y^T V^T dU V Y^T)                                                 [bp:householder/S]
 
-V (n, m) has the v_j as columns; v_j is 0 above its entry j (oRNN).  H_m acts first.
-
-Why S: by induction on m.  With U = I - V Y V^T and s = |v|^2,
-    U H_{m+1} = I - V Y V^T - (2/s) v v^T + (2/s) V Y V^T v v^T = I - (V v) (Y, -(2/s) Y V^T v; 0, 2/s) (V v)^T,
-and that middle matrix is the inverse of (Y^{-1}, V^T v; 0, s/2).  The pullback is the differential of I - V Y V^T with
-dY = -Y dS Y: the derivative of every normalisation is in it.  So dv_j has no component along v_j: U does not change
-with the length of v_j.
+V (n, m) has the v_j as columns; v_j is 0 above its entry j (oRNN).  H_m acts first.  Why S, and the pullback step by
+step: docs/derivations/householder.md.  dv_j has no component along v_j: U does not change with the length of v_j.
 
 m = n: v_n has one entry.  Its reflection would be diag(1, ..., 1, -1) whatever that entry; as in oRNN its sign, which
 never changes by training, stands in place of the -1, so that both determinants can be had.
