@@ -1,20 +1,6 @@
 """uRNN with U by its factors and never as a matrix: the engine "factored"; `scan` holds it (test_factored).
 
-A step costs O(n log n), as the paper says, where a dense U costs O(n^2).  The loops are those of compiled/factored.py.
-
-Forward, d_j = e^{i w_j}
-    u = D_3 R_2 F^{-1} D_2 Pi R_1 F D_1 h_{t-1}            [urnn:6]
-    z_t = W x_t + u                                        [urnn:1/z]
-    h_t = z_t max(|z_t| + b, 0) / |z_t|, 0 at z_t = 0      [urnn:8]
-
-Backward, g = all of dL/dh_t; s goes back from u to h_{t-1} by inverses, and ds, dz at first, beside it
-    g += dh_t                                              [bp:bptt/g]
-    dz from g, and db                                      [bp:modrelu-complex]
-    D_j: dw = Im(ds s^*) of its output; s, ds <- d_j^* s, d_j^* ds             [bp:phase]
-    R_j: dv and ds from its input s and its output's ds    [bp:householder]
-    F, F^{-1} and Pi: their adjoints; g <- ds              [bp:urnnW]
-    dW, dx, as of real pairs                               [bp:bptt/W]
-(|z_t| below the smallest normal number counts as 0 here.)
+A step costs O(n log n), as the paper says, where a dense U costs O(n^2).  The loops are in compiled/factors.py.
 """
 
 import importlib
@@ -51,7 +37,7 @@ def _loops(x: Array) -> ModuleType:
             "engine is 'factored', which is for device 'cpu', and the arrays are on device 'gpu'; allowed there: "
             "'fused', 'persistent', 'scan'"
         )
-    return importlib.import_module("ortho_ref.fused.compiled.factored")
+    return importlib.import_module("ortho_ref.fused.compiled.factors")
 
 
 def refusal(cell: Cell, kept: Parametrization | None) -> str | None:

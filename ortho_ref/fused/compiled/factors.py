@@ -1,4 +1,18 @@
-"""The loops of `fused/factored.py`, compiled: what lies between two Fourier transforms, which are SciPy's.
+"""uRNN's loops, U by its factors: the Fourier transforms are SciPy's, what lies between two of them is compiled.
+
+Forward, d_j = e^{i w_j}
+    u = D_3 R_2 F^{-1} D_2 Pi R_1 F D_1 h_{t-1}            [urnn:6]
+    z_t = W x_t + u                                        [urnn:1/z]
+    h_t = z_t max(|z_t| + b, 0) / |z_t|, 0 at z_t = 0      [urnn:8]
+
+Backward, g = all of dL/dh_t; s goes back from u to h_{t-1} by inverses, and ds, dz at first, beside it
+    g += dh_t                                              [bp:bptt/g]
+    dz from g, and db                                      [bp:modrelu-complex]
+    D_j: dw = Im(ds s^*) of its output; s, ds <- d_j^* s, d_j^* ds             [bp:phase]
+    R_j: dv and ds from its input s and its output's ds    [bp:householder]
+    F, F^{-1} and Pi: their adjoints; g <- ds              [bp:urnnW]
+    dW, dx, as of real pairs                               [bp:bptt/W]
+(|z_t| below the smallest normal number counts as 0 here.)
 
 Rows are real, (B, 2 n): Re and Im of each number in turn.  The factor 1/n of F^{-1} is in the loop between.
 """
