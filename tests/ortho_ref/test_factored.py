@@ -87,7 +87,7 @@ def test_float32_stays_float32_and_nothing_is_modified():
     after = (case.x, case.h0, case.dh, case.dh_T, *case.params.values())
     assert all(map(np.array_equal, before, after))
     case.x, case.dh = (np.asfortranarray(a) for a in (case.x, case.dh))
-    case.params["b"] = np.repeat(case.params["b"], 2)[::2]
+    case.params |= {name: np.repeat(case.params[name], 2)[::2] for name in ("b", "U.w_2", "U.v_1")}
     assert all(np.array_equal(first[name], own) for name, own in case.by("factored").items())
 
 

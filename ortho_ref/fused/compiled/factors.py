@@ -46,7 +46,8 @@ class Factor(NamedTuple):
 
 def _factors(U: Factors) -> tuple[list[Array], list[Factor]]:
     """d_1, d_2, d_3 (n,) complex, and the two reflections."""
-    w, v = ([U.params[f"{name}_{j}"] for j in range(1, count)] for name, count in (("w", 4), ("v", 3)))
+    w = [U.params[f"w_{j}"] for j in (1, 2, 3)]
+    v = [np.ascontiguousarray(U.params[f"v_{j}"]) for j in (1, 2)]
     d = [(np.cos(own) + 1j * np.sin(own)).astype(v[0].dtype) for own in w]
     return d, [Factor(own.view(own.real.dtype), 2 / (own.real**2 + own.imag**2).sum()) for own in v]
 
