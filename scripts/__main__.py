@@ -10,7 +10,7 @@ from scripts.start import programs
 def main() -> None:
     """Print them."""
     found = programs()
-    if given := sys.argv[1:]:
+    if (given := sys.argv[1:]) not in ([], ["--help"], ["-h"]):
         near = nearest(given[0].removeprefix("scripts."), found)
         STDERR.say(f"error: a program is started as python -m scripts.NAME; given: {shown(' '.join(given))}{near}")
         sys.exit(2)

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from ortho_ref.boundary import not_among
 from scripts.program import BAD_INPUT, console, fail, give, run, say
-from tasks import files
+from tasks import by_name, files
 from tasks.sets import SETS, DataSet
 
 
@@ -30,6 +30,8 @@ def described(own: DataSet) -> str:
 
 def fetch(own: DataSet) -> Path:
     """Fetch a set under a progress bar; its licence and size are said before anything is downloaded."""
+    if not own.ways:
+        return files.fetch(own)
     say(f"{own.name}: {own.title}; {own.size / 1e6:.1f} MB to download")
     say(f"licence: {own.licence}; {own.page}")
     columns = (TextColumn("{task.description}"), BarColumn(20), DownloadColumn(), TransferSpeedColumn())
@@ -42,6 +44,15 @@ def fetch(own: DataSet) -> Path:
             progress.update(bars[name], completed=done, total=total)  # type: ignore[arg-type]
 
         return files.fetch(own, on_bytes)
+
+
+def set_of(name: str) -> DataSet:
+    """The set of this name, or the one that the task of this name reads.  ValueError for another name."""
+    task = by_name.TASKS.get(name)
+    own = SETS.get(getattr(getattr(task and task.make, "SET", None), "name", name))
+    if own is None:
+        raise ValueError(not_among("name", name, SETS, str))
+    return own
 
 
 def check(folder: Path) -> bool:
@@ -67,7 +78,7 @@ def check(folder: Path) -> bool:
 def main(
     action: Annotated[Action, typer.Argument(help="list the sets, fetch one, or check a folder.")],
     what: Annotated[
-        str | None, typer.Argument(metavar="NAME|DIR", help="The set to fetch, or the folder to check.")
+        str | None, typer.Argument(metavar="NAME|DIR", help="The set, or a task of it, to fetch; the folder to check.")
     ] = None,
 ) -> None:
     """List the data sets of the tasks, fetch one into the cache ($ORTHO_REF_DATA), check those in a folder.
@@ -85,10 +96,8 @@ def main(
         elif action is Action.check:
             if not check(Path(what)):
                 raise typer.Exit(1)
-        elif what not in SETS:
-            raise ValueError(not_among("name", what, SETS, str))
         else:
-            give(str(fetch(SETS[what])))
+            give(str(fetch(set_of(what))))
     except (*BAD_INPUT, ModuleNotFoundError) as error:
         fail(error)
     except KeyboardInterrupt:

@@ -76,7 +76,7 @@ def main(
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
     per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="run: BLAS threads of each run.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="run: threads of each run.")] = 1,
     memory: Annotated[
         float | None, typer.Option(help="run: GiB for all workers; default: nine tenths of what is free.")
     ] = None,

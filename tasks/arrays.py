@@ -121,13 +121,14 @@ class FileArrays(Arrays):
         T = self.parts[0].x.shape[1]
         if self._file is not None:
             return f"{trained} {what} of {T} steps at most are trained on; {held_out} of {self._file} are held out"
-        ways = "drawn" if drawn else "the last"
-        return f"{trained + held_out} {what} of {T} steps at most; {held_out} are held out, {ways}"
+        ways, verb = "drawn" if drawn else "the last", "is" if held_out == 1 else "are"
+        return f"{trained + held_out} {what} of {T} steps at most; {held_out} {verb} held out, {ways}"
 
     def _told_of_y(self, scale: str) -> list[str]:
         if self.loss == "mean_squared_error":
             unit = ", in standard deviations of what is trained on" if scale == "standard" else ""
-            return [f"y is {self.output_size} numbers{unit}; the mean alone has a held-out loss of {self.baseline:.4g}"]
+            many = "a number" if self.output_size == 1 else f"{self.output_size} numbers"
+            return [f"y is {many}{unit}; the mean alone has a held-out loss of {self.baseline:.4g}"]
         counts = np.sum(self.counts, axis=0)
         names = self.labels or [str(i) for i in range(self.output_size)]
         shown = f"{names[0]!r} to {names[-1]!r}" if self.labels else f"0 to {self.output_size - 1}"

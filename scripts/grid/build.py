@@ -138,7 +138,7 @@ def make_network(config: Record) -> Network:
     if engine == "persistent" and config["device"] != "gpu":
         raise ValueError(
             f"engine is 'persistent', which is for device 'gpu', and device is {config['device']!r}; allowed there: "
-            "'fused', 'scan'"
+            "'compiled', 'fused', 'scan'"
         )
     return by_engine(network, engine)
 

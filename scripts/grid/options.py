@@ -259,7 +259,7 @@ OPTIONS: dict[str, Option] = {
             "dropout_weights_of",
             str,
             MODEL,
-            "The weights for --dropout-weights, as U_r,U_u; default: all free ones.",
+            "The weights for --dropout-weights, as U_r,U_u; default: all, if none is orthogonal.",
             read=partial(names, "dropout_weights_of"),
         ),
         Option("alpha", float, TRAINING, "Activation regularization; default: the task's, or 0.", 0.0),

@@ -28,6 +28,7 @@ def test_the_list_of_programs(forks):
     own, others = ({p.stem for p in (ROOT / "scripts" / part).glob("[a-z]*.py")} for part in ("", "maintain"))
     assert set(listed) == own | {f"maintain.{name}" for name in others}
     assert listed["train"] == "Train a model on a task"
+    assert forks.run("scripts", "--help")["stdout"] == end["stdout"]
 
 
 def test_a_program_that_is_none(forks):

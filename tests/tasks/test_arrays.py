@@ -88,6 +88,9 @@ def test_one_series(tmp_path):
         assert task.sizes == (8, 2)
         np.testing.assert_array_equal([x[:, 0] for x, _ in rows_of(task)], np.arange(100).reshape(10, 10))
         np.testing.assert_array_equal([y[:, 0] for _, y in rows_of(task)], np.arange(1, 101).reshape(10, 10))
+    one = FileArrays(written(tmp_path, [(i,) for i in range(50)], "a"), length=10)
+    assert one.notes[0] == "4 windows of 10 steps at most; 1 is held out, the last"
+    assert one.notes[1].startswith("y is a number, in standard deviations of what is trained on; the mean alone has ")
     as_text = written(tmp_path, [(i, "ab"[i % 2]) for i in range(105)], "x,y")
     task = FileArrays(as_text, target="y", length=10)
     assert (task.labels, task.loss) == (["a", "b"], "cross_entropy")

@@ -380,6 +380,21 @@ def test_fetch_says_licence_and_size_first(server, only_made, tmp_path):
     assert (tmp_path / "cache/made/words.txt").read_text() == "x"  # as it was
 
 
+@pytest.mark.parametrize(("name", "own"), [("ptb-char", "ptb"), ("permuted-mnist", "mnist"), ("har", "har")])
+def test_a_set_by_a_task_that_reads_it(name, own):
+    """As well as by its own name."""
+    assert program.set_of(name) is SETS[own]
+
+
+def test_what_is_not_fetched():
+    """One line, no size; a task without a set is no set."""
+    own = SETS["speech"]
+    said = f"error: speech is not fetched: {own.licence}; see {own.page}\n"
+    assert call(program.main, "fetch", "speech") == (2, "", said)
+    with pytest.raises(ValueError, match=r"^name is 'adding'; allowed: mnist, ptb, "):
+        program.set_of("adding")
+
+
 def test_check_a_folder(only_made, tmp_path):
     """Exit 0 where everything is as published, else 1, with a line for each file."""
     folder = tmp_path / "folder"

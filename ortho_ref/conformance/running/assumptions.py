@@ -39,7 +39,7 @@ def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> t
     for name in reasons:
         if name not in named:
             near = difflib.get_close_matches(name, named, 3)
-            advice = f"near it: {', '.join(near)}" if near else "`ortho_ref.conformance mistakes` lists them"
+            advice = f"near it: {', '.join(near)}" if near else "`ortho-ref mistakes` lists them"
             raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]

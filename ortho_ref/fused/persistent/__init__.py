@@ -41,7 +41,7 @@ def _loops_of(cell: Cell, x: Array) -> ModuleType:
     if library.device != "gpu":
         raise ValueError(
             "engine is 'persistent', which is for device 'gpu', and the arrays are on device "
-            f"{library.device!r}; allowed there: 'fused', 'scan'"
+            f"{library.device!r}; allowed there: 'compiled', 'fused', 'scan'"
         )
     if not launches(library):
         raise ValueError(

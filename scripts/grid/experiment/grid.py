@@ -27,7 +27,7 @@ class Grid(NamedTuple):
     out: Path  # the folder of all runs
     scale: float = 1.0  # S; 1 is the paper's size
     device: str = "cpu"
-    threads: int = 1  # BLAS threads of each run
+    threads: int = 1  # of each run
     places: Mapping[str, Path] = MappingProxyType({})  # where the data are, by option
     track: str | None = None  # for which other programs lines of metrics are written too
     engines: Mapping[tuple[str, str], str] = MappingProxyType({})  # of a line in a column, where its other seeds say so

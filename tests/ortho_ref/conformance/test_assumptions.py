@@ -68,7 +68,7 @@ def test_answers_near_noise_pass_in_single_precision():
         ("u-kept", "assume has 'u-kept', which is no mistake; near it: u-keeps"),
         ("", "assume has '', which is no mistake"),
         ("u-keeps,u-keeps", "assume has 'u-keeps' twice"),
-        (["no-bias", "nonsense!"], "assume has 'nonsense!', which is no mistake"),
+        (["no-bias", "nonsense!"], "assume has 'nonsense!', which is no mistake; `ortho-ref mistakes` lists them"),
         ("h0-gradient-lost,all-negative,detached,h0-ignored", "which do not go together in cell/"),
     ],
 )
