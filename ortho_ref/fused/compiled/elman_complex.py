@@ -95,28 +95,34 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, 2 * n).view(tape.h.dtype))
 
 
+@inlined
+def modrelu_back(z: Array, g: Array, dz: Array, b: Array, j: int) -> float:
+    """Unit j's dz from the cotangent g of its state, rows of real pairs, and its db."""
+    zero, one, tiny = b.dtype.type(0), b.dtype.type(1), b.dtype.type(np.finfo(b.dtype).tiny)
+    g_re, g_im, rho = g[2 * j], g[2 * j + 1], size_of(z[2 * j], z[2 * j + 1])
+    chi = zero if rho + b[j] <= zero or rho < tiny else one
+    rho = rho if chi > zero else one
+    e_re, e_im = z[2 * j] / rho, z[2 * j + 1] / rho
+    gamma = chi * (e_re * g_re + e_im * g_im)  # [bp:modrelu-complex]
+    across = chi * (one + b[j] / rho)
+    dz[2 * j] = e_re * gamma + across * (g_re - e_re * gamma)  # [bp:modrelu-complex]
+    dz[2 * j + 1] = e_im * gamma + across * (g_im - e_im * gamma)  # [bp:modrelu-complex]
+    return gamma
+
+
 @compiled
 def backward_loop(
     t0: int, t1: int, q0: int, q1: int,
     h: Array, z: Array, dh: Array, U: Array, b: Array, g: Array, dz: Array, dU: Array, db: Array,
 ) -> None:  # fmt: skip
     """Carries g, all of dL/dh, to the chunk's beginning; dz and db are 0 where the unit is off, or z is 0."""
-    n, N, zero, one = len(b), h.shape[2], b.dtype.type(0), b.dtype.type(1)
-    tiny = b.dtype.type(np.finfo(b.dtype).tiny)
+    n, N = len(b), h.shape[2]
     for t in range(t1 - 1, t0 - 1, -1):
         for k in range(q0, q1):
             g_k, dh_t, z_t, dz_t = g[k], dh[t, k], z[t, k], dz[0, t - t0, k - q0]
             for j in range(N):
                 g_k[j] += dh_t[j]  # [bp:bptt/g]
             for j in range(n):
-                g_re, g_im, rho = g_k[2 * j], g_k[2 * j + 1], size_of(z_t[2 * j], z_t[2 * j + 1])
-                chi = zero if rho + b[j] <= zero or rho < tiny else one
-                rho = rho if chi > zero else one
-                e_re, e_im = z_t[2 * j] / rho, z_t[2 * j + 1] / rho
-                gamma = chi * (e_re * g_re + e_im * g_im)  # [bp:modrelu-complex]
-                across = chi * (one + b[j] / rho)
-                dz_t[2 * j] = e_re * gamma + across * (g_re - e_re * gamma)  # [bp:modrelu-complex]
-                dz_t[2 * j + 1] = e_im * gamma + across * (g_im - e_im * gamma)  # [bp:modrelu-complex]
-                db[j] += gamma  # [bp:modrelu-complex]
+                db[j] += modrelu_back(z_t, g_k, dz_t, b, j)  # [bp:modrelu-complex]
         product(dz[0, t - t0, :, :N], U, g[q0:q1], N, False)  # [bp:rnn/2]
     recurrent_gradient(t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:rnn/2] [bp:urnn/U]

@@ -26,7 +26,7 @@ from ortho_ref.backend import Array
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
 from ortho_ref.fused import sequence
-from ortho_ref.fused.compiled.elman_complex import size_of
+from ortho_ref.fused.compiled.elman_complex import modrelu_back, size_of
 from ortho_ref.fused.compiled.jit import CONTRACT, compiled, inlined
 from ortho_ref.fused.elman_complex import real_rows
 from ortho_ref.fused.factored import Factors
@@ -178,21 +178,12 @@ def step_back(
     both: Array, dz: Array, db: Array, dw: Array, dv: Array,
 ) -> None:  # fmt: skip
     """From g to dz, and back through D_3 and R_2; both is s, and ds."""
-    zero, one, tiny = b.dtype.type(0), b.dtype.type(1), b.dtype.type(np.finfo(b.dtype).tiny)
     for k in range(len(g)):
         g_k, z_k, dz_k, u_k, s, ds = g[k], z[k], dz[k], u[k], both[0, k], both[1, k]
         for j in range(len(g_k)):
             g_k[j] += dh[k, j]  # [bp:bptt/g]
         for j in range(len(b)):
-            g_re, g_im, rho = g_k[2 * j], g_k[2 * j + 1], size_of(z_k[2 * j], z_k[2 * j + 1])
-            chi = zero if rho + b[j] <= zero or rho < tiny else one
-            rho = rho if chi > zero else one
-            e_re, e_im = z_k[2 * j] / rho, z_k[2 * j + 1] / rho
-            gamma = chi * (e_re * g_re + e_im * g_im)  # [bp:modrelu-complex]
-            across = chi * (one + b[j] / rho)
-            dz_k[2 * j] = e_re * gamma + across * (g_re - e_re * gamma)  # [bp:modrelu-complex]
-            dz_k[2 * j + 1] = e_im * gamma + across * (g_im - e_im * gamma)  # [bp:modrelu-complex]
-            db[j] += gamma  # [bp:modrelu-complex]
+            db[j] += modrelu_back(z_k, g_k, dz_k, b, j)  # [bp:modrelu-complex]
         for j in range(len(b)):
             re, im, d_re, d_im = u_k[2 * j], u_k[2 * j + 1], dz_k[2 * j], dz_k[2 * j + 1]
             c, i = d[2 * j], d[2 * j + 1]
