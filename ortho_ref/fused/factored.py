@@ -43,5 +43,6 @@ def _loops(x: Array) -> ModuleType:
 def refusal(cell: Cell, kept: Parametrization | None) -> str | None:
     """Why the engine cannot run a cell whose U is kept so; None where it can."""
     if not (type(cell) is Elman and cell.complex and type(kept) is StructuredUnitary):
-        return f"engine is 'factored', which is for urnn; allowed for {cell} with {kept}: 'fused', 'scan'"
+        own = f"{cell} with {kept}" if kept else f"{cell}"
+        return f"engine is 'factored', which is for urnn; allowed for {own}: 'fused', 'scan'"
     return None if compiled.is_installed() else "engine is 'factored', which needs Numba: pip install 'ortho-ref[fast]'"
