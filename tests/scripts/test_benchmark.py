@@ -11,7 +11,7 @@ import pytest
 
 from gradients.problem import largest_error
 from ortho_ref import fused, scan
-from ortho_ref.fused import compiled
+from ortho_ref.fused import compiled, factored
 from ortho_ref.losses import LOSSES
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
@@ -118,13 +118,18 @@ def test_torch_has_the_tasks_loss():
         assert make_trainer(config, task).task.loss == task.loss
 
 
-@pytest.mark.parametrize("engine", ["compiled", "fused"])
+@pytest.mark.parametrize("engine", ["compiled", "fused", "factored"])
 def test_the_bare_passes_are_by_the_engine_of_the_update(monkeypatch, engine):
     """Or an update would take less than what is in it."""
-    trainer, called = make_trainer(*begun("parenthesis", engine=engine, hidden=6, length=5, batch=2)), []
-    for name, own in (("compiled", compiled), ("fused", fused)):
-        forward = own.forward
-        monkeypatch.setattr(own, "forward", lambda *given, name=name, by=forward: called.append(name) or by(*given))
+    trainer, called = make_trainer(*begun("parenthesis", model="urnn", engine=engine, hidden=6, length=5, batch=2)), []
+    for name, own in {
+        "compiled": compiled,
+        "fused": fused.form_of(trainer.network.layers[0].cell),
+        "factored": factored,
+    }.items():
+        unroll = own.unroll
+        monkeypatch.setattr(own, "unroll", lambda *given, name=name, by=unroll: called.append(name) or by(*given))
+    trainer.update = lambda batch: None
     updates.measure(trainer, 1, 0, time.perf_counter)
     assert {*called} == {engine}
 
