@@ -31,6 +31,7 @@ from ortho_ref.fused.compiled.jit import CONTRACT, compiled, inlined
 from ortho_ref.fused.elman_complex import real_rows
 from ortho_ref.fused.factored import Factors
 from ortho_ref.fused.sequence import Tape
+from ortho_ref.parametrizations.rotations import phase
 from ortho_ref.scan import SequenceGradients
 
 #: A sum over a row is as many sums as the processor's vectors hold: the last digits depend on it.
@@ -48,8 +49,9 @@ def _factors(U: Factors) -> tuple[list[Array], list[Factor]]:
     """d_1, d_2, d_3 (n,) complex, and the two reflections."""
     w = [U.params[f"w_{j}"] for j in (1, 2, 3)]
     v = [np.ascontiguousarray(U.params[f"v_{j}"]) for j in (1, 2)]
-    d = [(np.cos(own) + 1j * np.sin(own)).astype(v[0].dtype) for own in w]
-    return d, [Factor(own.view(own.real.dtype), 2 / (own.real**2 + own.imag**2).sum()) for own in v]
+    return [phase(own)[:, 0] for own in w], [
+        Factor(own.view(own.real.dtype), 2 / (own.real**2 + own.imag**2).sum()) for own in v
+    ]
 
 
 def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
