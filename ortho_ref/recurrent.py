@@ -113,8 +113,8 @@ class Recurrent:
     engine : str
         "fused"; "scan" for the step-by-step reference, which also runs cells that have no fused form; "persistent" on
         a GPU, a launch for all steps, of cells that have such kernels (docs/gpu.md); "compiled" on the host, by Numba,
-        several times as fast for small n (the extra `fast`, docs/performance.md); "factored" on the host for urnn, U by
-        its factors, several times as fast for large n.
+        several times as fast for small n (the extra `fast`, docs/performance.md); "factored" on the host for urnn,
+        eurnn, vprnn and sgornn, U by its factors, several times as fast for large n.
     initial : mapping of str to callable
         Weight -> its initial value, where a model departs from the cell's own.
     sizes : tuple of int, optional
@@ -340,7 +340,7 @@ class Recurrent:
         """What the engine takes: the dense weights, or U as its factors."""
         weights = self.dense(params, buffers)
         if self.engine == "factored":
-            weights["U"] = factored.Factors(_own(params, "U"), buffers["U"])
+            weights["U"] = factored.Factors(self.constrained["U"], _own(params, "U"), buffers["U"])
         return weights
 
     def lacking(self, params: Params) -> list[str]:

@@ -152,6 +152,38 @@ class Rotations(Parametrization):
                 y, dy = _put(y, layer.permutation), _put(dy, layer.permutation)  # [bp:perm]
         return gradients
 
+    def planar(self, n: int, buffers: Buffers) -> tuple[Array, Array, Array, Array]:
+        """U as rotations of two real rows each, on the host, in the order in which they act.
+
+        Returns
+        -------
+        upper, lower : Array (K,)
+            The rows; of a complex vector row 2 i has Re x_i and row 2 i + 1 has Im x_i.
+        angle : Array (K,)
+            Where in all parameters, one behind the other, the angle is.
+        rows : Array (n,), complex (2 n,)
+            Where each row of U x is at the end; a permutation moves none.
+        """
+        where, start, steps = {}, 0, []
+        for name, shape in self._shapes(n).items():
+            where[name] = start + np.arange(math.prod(shape)).reshape(shape)
+            start += where[name].size
+        rows = np.arange(n)[:, None]
+        for layer in self._layers(n, buffers):
+            rows = rows if layer.permutation is None else rows[layer.permutation]  # [sgornn:2]
+            upper, lower = layer.pairs(rows)
+            turn = layer.angles(where, "theta")
+            if self.complex:
+                steps.append((2 * lower, 2 * lower + 1, layer.angles(where, "phi")))  # [goru:rot]
+                steps += [(2 * upper + part, 2 * lower + part, turn) for part in (0, 1)]  # [goru:rot]
+            else:
+                steps.append((upper, lower, turn))  # [goru:rot]
+        if self.complex:
+            steps.append((2 * rows, 2 * rows + 1, where["omega"]))  # [goru:rot/diagonal]
+            rows = 2 * rows + np.arange(2)
+        upper, lower, angle = (np.concatenate([step[part].ravel() for step in steps]) for part in range(3))
+        return upper, lower, angle, rows.ravel()
+
     def count(self, n: int) -> int:
         """The number of angles, phases and diagonal entries."""
         return sum(math.prod(shape) for shape in self._shapes(n).values())

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import operator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import ortho_ref
 from ortho_ref import models
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.formats import Form, Least0, Number, Sha256, check
-from ortho_ref.fused import compiled, kernels
+from ortho_ref.fused import compiled, factored, kernels
 from ortho_ref.network import Network as NetworkOfLayers
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.training.forms import MOST, WIDEST, Network
@@ -26,7 +27,7 @@ from scripts.grid import own_cell
 from scripts.grid.build import check_trainer, engine_of, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
-from scripts.program import MOST_THREADS, blas, limit_threads, say
+from scripts.program import MOST_THREADS, OWN_THREADS, blas, limit_threads, say
 from tasks import by_name
 
 
@@ -127,7 +128,7 @@ def settled(task: str, **options: Any) -> Record:
     if config["engine"] is None:
         config["engine"] = _engine(config, network)
     if config["threads"] is None:
-        config["threads"] = min(compiled.cores(), MOST_THREADS) if config["engine"] == "compiled" else 1
+        config["threads"] = min(compiled.cores(), MOST_THREADS) if config["engine"] in OWN_THREADS else 1
     return config
 
 
@@ -136,8 +137,12 @@ def _engine(config: Record, network: NetworkOfLayers) -> str:
     sizes = config["hidden"] if isinstance(config["hidden"], list) else [config["hidden"]]
 
     def suits(engine: str) -> bool:
-        within = all(LEAST.get(engine, 1) <= n <= LARGEST.get(engine, n) for n in sizes)
-        return within and all(layer.refusal(engine) is None for layer in network.layers)
+        if any(layer.refusal(engine) is not None for layer in network.layers):
+            return False
+        if engine == "factored":
+            least = [factored.least(layer.cell, layer.constrained["U"]) for layer in network.layers]
+            return all(map(operator.ge, sizes, least))
+        return all(n <= LARGEST[engine] for n in sizes)
 
     if config["device"] == "gpu":
         return "persistent" if kernels.are_on() and suits("persistent") else "fused"
@@ -292,8 +297,6 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 MOST_LAYERS = 1000
 #: Up to this n an engine is quicker than "fused", or within a tenth of it (docs/performance.md, docs/gpu.md).
 LARGEST = {"compiled": 1024, "persistent": 768}
-#: From this n on one is quicker than "compiled".
-LEAST = {"factored": 128}
 
 
 def _check_numbers(config: Record) -> None:
@@ -386,7 +389,7 @@ def resumed(
     config, given = read_run(folder), known(given)
     engine = engine_of(config)
     threads = config["threads"] if given.get("threads") is None else given["threads"]
-    if engine == "compiled":  # no bit depends on their number
+    if engine in OWN_THREADS:
         given = given | {"threads": None}
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]

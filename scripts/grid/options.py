@@ -341,7 +341,7 @@ OPTIONS: dict[str, Option] = {
             "threads",
             int,
             TRAINING,
-            "Threads; default: all cores for the compiled engine, 1 (BLAS) for others.",
+            "Threads; default: all cores for compiled and factored, 1 (BLAS) for others.",
             values=Annotated[int, Meta(ge=1, le=MOST_THREADS)],
         ),
         Option("track", str, RUN, f"Also write logs for this tracker: {', '.join(TRACKERS)}.", kept=False),

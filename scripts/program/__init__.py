@@ -21,6 +21,8 @@ console = Console(file=STDERR.file, emoji=False)
 
 #: Of BLAS, in one process.
 MOST_THREADS = 64
+#: Engines with threads of their own, whose number moves no bit.
+OWN_THREADS = ("compiled", "factored")
 
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
@@ -148,17 +150,17 @@ def _given_twice(options: Sequence[Any], words: list[str]) -> str:
 def limit_threads(threads: int, engine: str = "fused") -> None:
     """Give an engine that many threads in this process, from 1 to MOST_THREADS.
 
-    The compiled one has its own, whose number moves no bit, and every BLAS, NumPy's and SciPy's, has one then, as its
-    number does; for every other engine they are BLAS's.
+    Those of `OWN_THREADS` have them, and every BLAS, NumPy's and SciPy's, has one then, as its number moves bits; for
+    every other engine they are BLAS's.
     """
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
     if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads is {threads}; allowed: 1 to {MOST_THREADS}")
-    by_loops = engine == "compiled"
-    threadpool_limits(1 if by_loops else threads)
-    compiled.set_threads(threads if by_loops else 1)
+    own = engine in OWN_THREADS
+    threadpool_limits(1 if own else threads)
+    compiled.set_threads(threads if own else 1)
 
 
 def blas() -> list[str]:

@@ -64,6 +64,11 @@ def _form_of(cell: Cell, x: Array) -> ModuleType:
             "engine is 'compiled', which is for device 'cpu', and the arrays are on device 'gpu'; allowed there: "
             "'fused', 'persistent', 'scan'"
         )
+    return loops_of(cell)
+
+
+def loops_of(cell: Cell) -> ModuleType:
+    """The module with the loops of a cell that has them."""
     return importlib.import_module(_path(cell))
 
 
@@ -80,6 +85,7 @@ __all__ = [
     "forward",
     "has_form",
     "is_installed",
+    "loops_of",
     "refusal",
     "set_threads",
     "threads",

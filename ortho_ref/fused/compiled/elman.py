@@ -7,15 +7,14 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
 from ortho_ref.fused.compiled import sequence
 from ortho_ref.fused.compiled.jit import compiled
-from ortho_ref.fused.compiled.products import product
-from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recur, recur_back, sum_up
 from ortho_ref.fused.sequence import Tape, initial_state
 from ortho_ref.scan import SequenceGradients
 
 
 def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    h, U = initial_state(x, weights["U"], h0), sequence.packed(weights["U"])
+    h, U = initial_state(x, weights["W"].T, h0), sequence.packed(weights["U"])
     shape, b = (*x.shape[:2], h.shape[2]), np.ascontiguousarray(weights["b"])
 
     def loop(t: Span, q: Span, a: Array) -> None:
@@ -29,7 +28,7 @@ def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> 
 def forward_loop(phi: int, t0: int, t1: int, q0: int, q1: int, a: Array, h: Array, U: Array, b: Array) -> None:
     """From a = W x + b, without b for modrelu, to h."""
     for t in range(t0, t1):
-        product(h[t, q0:q1], U, a[0, t - t0], h.shape[2], True)  # [urnn:1/z]
+        recur(h[t, q0:q1], U, a[0, t - t0])  # [urnn:1/z]
         for k in range(q0, q1):
             activate(phi, a[0, t - t0, k - q0], b, h[t + 1, k])  # [urnn:1/h] [goru:2.6]
 
@@ -43,10 +42,10 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
     def loop(t: Span, q: Span, dz: Array, dU: Array, db: Array) -> None:
         backward_loop(PHI[cell.activation], *t, *q, h, dh, U, g, dz, dU, db)
 
-    dU, db_inside = sequence.backward(loop, inputs, tape.shape, [(1, n, g.shape[1]), (n,)])
+    dU, db_inside = sequence.backward(loop, inputs, tape.shape, [sequence.shape_of_sums(U, g), (n,)])
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
     return SequenceGradients(
-        {"W": dW, "U": sequence.recurrent_gradients(dU)[0], "b": db}, inputs.dx, sequence.cut(g, n)
+        {"W": dW, "U": sequence.gradient_of_one(weights["U"], dU), "b": db}, inputs.dx, sequence.cut(g, n)
     )
 
 
@@ -64,5 +63,5 @@ def backward_loop(
                 dz_t[j] = (g_k[j] + dh_t[j]) * derivative(phi, h_t[j])  # [bp:bptt/g] [bp:rnn/1]
             for j in range(n):
                 db[j] += dz_t[j] if h_t[j] > zero else -dz_t[j]  # [bp:rnn/1]
-        product(dz[0, t - t0, :, :n], U, g[q0:q1], n, False)  # [bp:rnn/2]
-    recurrent_gradient(t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:rnn/2]
+        recur_back(h[t, q0:q1], dz[0, t - t0], U, g[q0:q1], False, dU[0])  # [bp:rnn/2]
+    sum_up(U, t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:rnn/2]

@@ -13,15 +13,18 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
 from ortho_ref.fused.compiled import sequence
 from ortho_ref.fused.compiled.jit import compiled, inlined
-from ortho_ref.fused.compiled.products import product
-from ortho_ref.fused.compiled.sequence import Span, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import Span, recur, recur_back, sum_up
 from ortho_ref.fused.elman_complex import real_rows
+from ortho_ref.fused.factored import Factors
 from ortho_ref.fused.sequence import Tape, initial_state
+from ortho_ref.parametrizations import Params
 from ortho_ref.scan import SequenceGradients
 
 
-def _real(U: Array) -> Array:
-    """The real matrix (2 n, 2 n) of a complex one (n, n)."""
+def _real(U: Array | Factors) -> Array | Factors:
+    """The real matrix (2 n, 2 n) of a complex one (n, n); of factors, themselves."""
+    if isinstance(U, Factors):
+        return U
     n = len(U)
     whole = np.empty((n, 2, n, 2), U.real.dtype)
     whole[:, 0, :, 0] = whole[:, 1, :, 1] = U.real
@@ -29,8 +32,10 @@ def _real(U: Array) -> Array:
     return whole.reshape(2 * n, 2 * n)
 
 
-def _complex(dU: Array) -> Array:
+def _complex(dU: Array | Params) -> Array | Params:
     """The gradient of U (n, n) from that of its real matrix: the adjoint of `_real`."""
+    if isinstance(dU, dict):
+        return dU
     n = len(dU) // 2
     parts = dU.reshape(n, 2, n, 2)
     return parts[:, 0, :, 0] + parts[:, 1, :, 1] + 1j * (parts[:, 1, :, 0] - parts[:, 0, :, 1])
@@ -39,7 +44,7 @@ def _complex(dU: Array) -> Array:
 def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     W, b = real_rows(weights["W"]), np.ascontiguousarray(weights["b"])
-    h, U = initial_state(x, weights["U"], h0), sequence.packed(_real(weights["U"]))
+    h, U = initial_state(x, weights["W"].T, h0), sequence.packed(_real(weights["U"]))
     (T, B), n = x.shape[:2], h.shape[2]
     z = np.empty((T, B, n), h.dtype)
     h_real, z_real = h.view(b.dtype), z.view(b.dtype)
@@ -66,7 +71,7 @@ def forward_loop(t0: int, t1: int, q0: int, q1: int, a: Array, h: Array, z: Arra
     n, N, zero = len(b), h.shape[2], b.dtype.type(0)
     tiny = b.dtype.type(np.finfo(b.dtype).tiny)
     for t in range(t0, t1):
-        product(h[t, q0:q1], U, a[0, t - t0], N, True)  # [urnn:1/z]
+        recur(h[t, q0:q1], U, a[0, t - t0])  # [urnn:1/z]
         for k in range(q0, q1):
             a_t, z_t, h_t = a[0, t - t0, k - q0], z[t, k], h[t + 1, k]
             for j in range(N):
@@ -89,9 +94,9 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
     def loop(t: Span, q: Span, dz: Array, dU: Array, db: Array) -> None:
         backward_loop(*t, *q, h, z, dh, U, b, g, dz, dU, db)
 
-    dU, db = sequence.backward(loop, inputs, (T, B, 2 * n), [(1, 2 * n, g.shape[1]), (n,)])
+    dU, db = sequence.backward(loop, inputs, (T, B, 2 * n), [sequence.shape_of_sums(U, g), (n,)])
     dW = inputs.sums()[0][0]
-    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.recurrent_gradients(dU)[0]), "b": db}
+    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.gradient_of_one(weights["U"], dU)), "b": db}
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, 2 * n).view(tape.h.dtype))
 
 
@@ -124,5 +129,5 @@ def backward_loop(
                 g_k[j] += dh_t[j]  # [bp:bptt/g]
             for j in range(n):
                 db[j] += modrelu_back(z_t, g_k, dz_t, b, j)  # [bp:modrelu-complex]
-        product(dz[0, t - t0, :, :N], U, g[q0:q1], N, False)  # [bp:rnn/2]
-    recurrent_gradient(t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:rnn/2] [bp:urnn/U]
+        recur_back(h[t, q0:q1], dz[0, t - t0], U, g[q0:q1], False, dU[0])  # [bp:rnn/2]
+    sum_up(U, t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:rnn/2] [bp:urnn/U]

@@ -7,15 +7,14 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.fastrnn import FastRNN
 from ortho_ref.fused.compiled import sequence
 from ortho_ref.fused.compiled.jit import compiled
-from ortho_ref.fused.compiled.products import product
-from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recur, recur_back, sum_up
 from ortho_ref.fused.sequence import Tape, initial_state
 from ortho_ref.scan import SequenceGradients
 
 
 def unroll(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    h, U = initial_state(x, weights["U"], h0), sequence.packed(weights["U"])
+    h, U = initial_state(x, weights["W"].T, h0), sequence.packed(weights["U"])
     shape, b = (*x.shape[:2], h.shape[2]), np.ascontiguousarray(weights["b"])
     f = np.empty(shape, h.dtype)
     alpha, beta = (gate[()] for gate in cell.gates(weights))  # [sgornn:1/gates] [sgornn:3]
@@ -35,7 +34,7 @@ def forward_loop(
     """From a = W x + b, without b for modrelu, to f and h."""
     n = h.shape[2]
     for t in range(t0, t1):
-        product(h[t, q0:q1], U, a[0, t - t0], n, True)  # [sgornn:1/z]
+        recur(h[t, q0:q1], U, a[0, t - t0])  # [sgornn:1/z]
         for k in range(q0, q1):
             h_prev, h_t, f_t = h[t, k], h[t + 1, k], f[t, k]
             activate(phi, a[0, t - t0, k - q0], b, f_t)  # [sgornn:1/f]
@@ -53,11 +52,11 @@ def unroll_back(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Ar
     def loop(t: Span, q: Span, dz: Array, dU: Array, db: Array, dalpha: Array, dbeta: Array) -> None:
         backward_loop(PHI[cell.activation], *t, *q, alpha, beta, h, tape.gates[0], dh, U, g, dz, dU, db, dalpha, dbeta)
 
-    shapes = [(1, n, g.shape[1]), (n,), (n,), (n,)]
+    shapes = [sequence.shape_of_sums(U, g), (n,), (n,), (n,)]
     dU, db_inside, dalpha, dbeta = sequence.backward(loop, inputs, tape.shape, shapes)
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
     gates = cell.gates_pullback(weights, dalpha.sum(), dbeta.sum())  # [bp:fastrnn/4] [bp:fastrnn/5]
-    dweights = {"W": dW, "U": sequence.recurrent_gradients(dU)[0], "b": db} | gates
+    dweights = {"W": dW, "U": sequence.gradient_of_one(weights["U"], dU), "b": db} | gates
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, n))
 
 
@@ -84,5 +83,5 @@ def backward_loop(
                 dbeta[j] += g_k[j] * h_prev[j]  # [bp:fastrnn/3]
             for j in range(n):
                 g_k[j] *= beta  # [bp:fastrnn/2]
-        product(dz[0, t - t0, :, :n], U, g[q0:q1], n, True)  # [bp:fastrnn/2]
-    recurrent_gradient(t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:fastrnn/2]
+        recur_back(h[t, q0:q1], dz[0, t - t0], U, g[q0:q1], True, dU[0])  # [bp:fastrnn/2]
+    sum_up(U, t0, t1, q0, q1, h, dz[0], dU[0])  # [bp:fastrnn/2]

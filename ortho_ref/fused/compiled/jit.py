@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 
 #: a * b + c may be one rounding; nothing else of IEEE's arithmetic is given away, and no sum is reordered.
 CONTRACT = {"contract"}
@@ -31,3 +32,17 @@ def compiled(function: Callable[..., Any], fastmath: Any = CONTRACT) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function into each that calls it."""
     return numba.njit(forceinline=True, fastmath=CONTRACT, error_model="numpy")(function)
+
+
+def either(of_tuple: Callable[..., Any], of_arrays: Callable[..., Any]) -> Any:
+    """One of two functions, compiled into each that calls it: the first where an argument is a NamedTuple."""
+
+    def choose(*arguments: Any) -> Any:
+        return of_tuple if any(isinstance(own, numba.types.BaseNamedTuple) for own in arguments) else of_arrays
+
+    def stub(*arguments: Any) -> Any:
+        raise NotImplementedError
+
+    options: Any = {"forceinline": True, "fastmath": CONTRACT, "error_model": "numpy"}
+    numba.extending.overload(stub, jit_options=options, strict=False)(choose)
+    return stub

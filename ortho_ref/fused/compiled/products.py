@@ -79,6 +79,13 @@ def _tile(
     return types.void(*where, n, n, n, n, types.boolean), _tile_code
 
 
+def every_lane(at: Any, value: Any, vector: ir.VectorType) -> Any:
+    """A vector of LLVM's whose lanes all hold a value."""
+    first = at.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
+    zeros = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
+    return at.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+
+
 def _tile_code(context: Any, at: Any, signature: Any, values: Any) -> Any:
     """LLVM's code of `_tile`: a loop for each number of rows, whose sums are registers."""
     a, a0, a_t, a_i, a_k, b, b0, b_t, b_k, b_j, c, c0, c_i, T, K, rows, halves, add = values
@@ -90,11 +97,6 @@ def _tile_code(context: Any, at: Any, signature: Any, values: Any) -> Any:
         return at.gep(array, [functools.reduce(at.add, (at.mul(*o) if isinstance(o, tuple) else o for o in offsets))])
 
     def loop(rows: int, vector: ir.VectorType, tiles: int) -> None:
-        def every_lane(value: Any) -> Any:
-            first = at.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
-            zeros = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
-            return at.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
-
         def vector_at(*where: Any) -> Any:
             return at.bitcast(place(*where), vector.as_pointer())
 
@@ -107,7 +109,7 @@ def _tile_code(context: Any, at: Any, signature: Any, values: Any) -> Any:
         with cgutils.for_range(at, T) as t, cgutils.for_range(at, K) as k:
             b_tk = [at.load(vector_at(B, b0, (t.index, b_t), (k.index, b_k), (j, b_j)), align=size) for j in side]
             for i in each:
-                a_tik = every_lane(at.load(place(A, a0, (t.index, a_t), (i, a_i), (k.index, a_k))))
+                a_tik = every_lane(at, at.load(place(A, a0, (t.index, a_t), (i, a_i), (k.index, a_k))), vector)
                 for own, of_tile in zip(sums[i.constant * tiles :], b_tk, strict=False):
                     product = at.fmul(a_tik, of_tile, flags=("contract",))
                     at.store(at.fadd(at.load(own), product, flags=("contract",)), own)

@@ -17,11 +17,14 @@ import numpy as np
 from ortho_ref.backend import Array
 from ortho_ref.boundary import is_tokens
 from ortho_ref.cells.cell import Weights
+from ortho_ref.fused.compiled import rotations
 from ortho_ref.fused.compiled.elementary import sigmoid, tanh
-from ortho_ref.fused.compiled.jit import compiled, inlined
+from ortho_ref.fused.compiled.jit import compiled, either, inlined
 from ortho_ref.fused.compiled.pool import on_threads
 from ortho_ref.fused.compiled.products import outer, pack, product, rows_like, width, zeros
+from ortho_ref.fused.factored import Factors
 from ortho_ref.fused.sequence import bias_before, stack, transposed
+from ortho_ref.parametrizations import Params
 
 #: Where steps of time, or rows of a batch, begin and end.
 Span: TypeAlias = tuple[int, int]
@@ -110,8 +113,10 @@ def plain(x: Array, like: Array) -> Array:
     return np.ascontiguousarray(x, np.int64 if is_tokens(x) else like.dtype)
 
 
-def packed(U: Array, back: bool = False) -> Array:
-    """U (..., n, n) by tiles: for h U^T, or for da U on the way back."""
+def packed(U: Array | Factors, back: bool = False) -> Array | rotations.Turns:
+    """U (..., n, n) by tiles: for h U^T, or for da U on the way back; or its rotations in turn."""
+    if isinstance(U, Factors):
+        return rotations.turns(U)
     return pack(U if back else U.swapaxes(-1, -2))
 
 
@@ -131,6 +136,18 @@ def cut(g: Array, n: int) -> Array:
 def recurrent_gradients(sums: Array) -> Array:
     """dU (G, n, n) of sums (G, n, width) of h da^T."""
     return transposed(sums[:, :, : sums.shape[1]])
+
+
+def shape_of_sums(U: Array | rotations.Turns, g: Array) -> tuple[int, ...]:
+    """Of what is summed up for U's gradient, U being packed; g (B, width)."""
+    if isinstance(U, rotations.Turns):
+        return 1, len(U.upper), rotations.LANES
+    return 1, U.shape[1], g.shape[1]
+
+
+def gradient_of_one(U: Array | Factors, sums: Array) -> Array | Params:
+    """That of U, or of its angles by name, from sums (1, ...) that `recur_back` and `recurrent_gradient` made."""
+    return rotations.gradients(U, sums[0]) if isinstance(U, Factors) else recurrent_gradients(sums)[0]
 
 
 class Inputs:
@@ -271,6 +288,28 @@ def _tokens_back(t0: int, t1: int, q0: int, q1: int, n: int, x: Array, da: Array
 def recurrent_gradient(t0: int, t1: int, q0: int, q1: int, h: Array, da: Array, dU: Array) -> None:
     """dU^T + the sum over a chunk of time and a slice of the batch of h da^T; h (T, B, n), da (steps, rows, width)."""
     outer(h[t0:t1, q0:q1], da[: t1 - t0, :, : h.shape[2]], dU)
+
+
+def _recur(h: Array, U: Array, out: Array) -> None:
+    product(h, U, out, h.shape[1], True)
+
+
+def _recur_back(h: Array, dy: Array, U: Array, dh: Array, add: bool, dU: Array) -> None:
+    product(dy[:, : h.shape[1]], U, dh, h.shape[1], add)
+
+
+def _nothing(U: rotations.Turns, t0: int, t1: int, q0: int, q1: int, h: Array, da: Array, dU: Array) -> None:
+    pass
+
+
+def _sum_up(U: Array, t0: int, t1: int, q0: int, q1: int, h: Array, da: Array, dU: Array) -> None:
+    recurrent_gradient(t0, t1, q0, q1, h, da, dU)
+
+
+#: Out += U h of rows.  Dh = (dh +) U^T dy of y = U h.  `recurrent_gradient`; of rotations `recur_back` has it.
+recur = either(rotations.add, _recur)
+recur_back = either(rotations.add_back, _recur_back)
+sum_up = either(_nothing, _sum_up)
 
 
 @inlined
