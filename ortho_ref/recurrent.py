@@ -468,7 +468,7 @@ class Recurrent:
         for name, gradient in own.weights.items():
             if name in buffers:
                 pulled = gradient
-                if self.engine != "factored":  # which gives those of the parameters themselves
+                if not isinstance(gradient, dict):  # "factored" gives those of the parameters themselves
                     with named(name):
                         pulled = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
                 gradients |= {f"{name}.{key}": value for key, value in pulled.items()}

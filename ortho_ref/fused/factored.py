@@ -23,13 +23,8 @@ from ortho_ref.parametrizations import (
 )
 from ortho_ref.scan import SequenceGradients
 
-#: The kinds of U, and from which n on it is quicker than "compiled": with a complex cell, and with a real one.
-LEAST: dict[type[Parametrization], tuple[int, ...]] = {
-    StructuredUnitary: (128,),
-    FFTRotations: (256, 512),
-    TunableRotations: (128, 256),
-    VolumePreserving: (0, 512),
-}
+#: The kinds of U, and from which number of real rows on, two for a complex one, it is quicker than "compiled".
+LEAST = {StructuredUnitary: 256, FFTRotations: 512, TunableRotations: 256, VolumePreserving: 512}
 
 
 class Factors(NamedTuple):
@@ -65,10 +60,11 @@ def refusal(cell: Cell, kept: Parametrization | None) -> str | None:
     """Why the engine cannot run a cell whose U is kept so; None where it can."""
     if type(cell) not in (Elman, FastRNN) or type(kept) not in LEAST:
         own = f"{cell} with {kept}" if kept else f"{cell}"
-        return f"engine is 'factored', which is for urnn, eurnn, vprnn and sgornn; allowed for {own}: 'fused', 'scan'"
+        others = "'compiled', 'fused', 'scan'" if compiled.has_form(cell) else "'scan'"
+        return f"engine is 'factored', which is for urnn, eurnn, vprnn and sgornn; allowed for {own}: {others}"
     return None if compiled.is_installed() else "engine is 'factored', which needs Numba: pip install 'ortho-ref[fast]'"
 
 
 def least(cell: Cell, kept: Parametrization) -> int:
     """From which n on it is quicker than the engine "compiled" (docs/performance.md), for what it does not refuse."""
-    return LEAST[type(kept)][not cell.complex]
+    return LEAST[type(kept)] // (2 if cell.complex else 1)

@@ -175,7 +175,7 @@ class OwnRotations(FFTRotations):
 def test_others_are_refused(layer):
     """By name, with what is allowed."""
     ours = "urnn, eurnn, vprnn and sgornn"
-    message = rf"^engine is 'factored', which is for {ours}; allowed for .*: 'fused', 'scan'$"
+    message = rf"^engine is 'factored', which is for {ours}; allowed for .*: 'compiled', 'fused', 'scan'$"
     with pytest.raises(ValueError, match=message):
         replace(layer, engine="factored")
 
