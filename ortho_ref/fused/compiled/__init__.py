@@ -1,9 +1,9 @@
 """The cells at sequence level as loops that Numba compiles for this processor: the engine "compiled".
 
 For each cell that `fused` has NAME.py has two loops over time, one tagged equation a line, and what calls them.  There
-is no BLAS in them: `products.py` has their products, `elementary.py` exp, sigmoid and tanh, `sequence.py` what the
-cells share.  A batch is cut into slices by B and n alone, each a call on a thread (`pool.py`): bits depend neither on
-the number of threads nor on the machine's BLAS.
+is no BLAS in them: `products.py` has their products, `rotations.py` that of a U of rotations for the engine "factored",
+`elementary.py` exp, sigmoid and tanh, `sequence.py` what the cells share.  A batch is cut into slices by B and n alone,
+each a call on a thread (`pool.py`): bits depend neither on the number of threads nor on the machine's BLAS.
 
 The extra `fast` has Numba; nothing here imports it before a cell is run.
 """
