@@ -44,12 +44,12 @@ from ortho_ref.boundary import (
     precision_of_most,
 )
 from ortho_ref.cells import State, Weights
-from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.cells.cell import draw, parts_of, state_of
 from ortho_ref.fused.compiled import pool
 from ortho_ref.language.dropout import Dropout
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.regularizers import Regularizers
-from ortho_ref.layers import Dense, affine, affine_pullback, dropped, real_features, real_features_pullback
+from ortho_ref.layers import affine, affine_pullback, dropped, real_features, real_features_pullback
 from ortho_ref.losses import COMPUTED, LOSSES, check_targets, cross_entropy_of_readout, parts, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.printing import ArraysByName, brief
@@ -234,11 +234,11 @@ class Network:
         return ("",) * len(self.layers)
 
     @property
-    def dense(self) -> Dense:
-        """The readout."""
+    def read_size(self) -> int:
+        """Of the vectors that the readout reads."""
         size = self.layers[-1].output_size
         assert size is not None
-        return Dense(size, self.output_size)
+        return size
 
     @property
     def input_size(self) -> int:
@@ -274,7 +274,8 @@ class Network:
         """
         own_dtype = precision(dtype)
         readout_rng, *rngs = generator(rng).spawn(1 + len(self.layers))
-        readout = self.dense.init(readout_rng, dtype=own_dtype)
+        shapes = {"W": (self.output_size, self.read_size), "b": (self.output_size,)}
+        readout = draw(shapes, readout_rng, own_dtype)
         params: Params = ArraysByName()
         buffers: NamedBuffers = ArraysByName()
         if self.embedding is not None:
@@ -414,7 +415,7 @@ class Network:
         if self.embedding is not None:
             shapes["embedding.E"] = (self.embedding.vocabulary, self.embedding.size)
         if not self.tied:
-            shapes["readout.W"] = (self.output_size, self.dense.input_size)
+            shapes["readout.W"] = (self.output_size, self.read_size)
         return shapes | {"readout.b": (self.output_size,)}
 
     def _check_buffers(self, buffers: NamedBuffers) -> None:
@@ -640,7 +641,7 @@ class Network:
     @property
     def free_parameters(self) -> int | None:
         """What `count` counts, from the sizes alone; None where a parametrization refuses its n."""
-        total = self.output_size * (1 if self.tied else self.dense.input_size + 1)
+        total = self.output_size * (1 if self.tied else self.read_size + 1)
         if self.embedding is not None:
             total += self.embedding.vocabulary * self.embedding.size
         for layer in self.layers:

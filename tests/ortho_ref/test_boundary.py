@@ -9,7 +9,7 @@ from gradients.checks import cells
 from gradients.problem import random_problem
 from ortho_ref import fused, losses, scan
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.layers import Dense
+from ortho_ref.layers import affine, affine_pullback
 
 T, B, M, N = 4, 3, 2, 5
 CELLS = cells()
@@ -126,33 +126,18 @@ def test_what_was_taken_in_silence(engine, name):
 
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (3, 2, 4), (2, 3, 2, 4), (2, 2, 3, 2, 4)])
 def test_every_number_of_axes(shape):
-    """`Dense` and the cross-entropy of a readout over any axes, as over rows: all of them are computed."""
-    rng, dense = np.random.default_rng(0), Dense(4, 3)
-    weights, h, do = (
-        dense.init(rng, dtype=np.float64),
-        rng.standard_normal(shape),
-        rng.standard_normal((*shape[:-1], 3)),
-    )
+    """A readout and its cross-entropy over any axes, as over rows: all of them are computed."""
+    rng = np.random.default_rng(0)
+    W, b, h, do = (rng.standard_normal(own) for own in ((3, 4), (3,), shape, (*shape[:-1], 3)))
     y, rows = rng.integers(0, 3, shape[:-1]), (h.reshape(-1, 4), do.reshape(-1, 3))
-    np.testing.assert_allclose(dense.forward(weights, h).reshape(-1, 3), dense.forward(weights, rows[0]), rtol=1e-12)
-    dh, dweights = dense.backward(weights, h, do)
-    flat, of_rows = dense.backward(weights, *rows)
+    np.testing.assert_allclose(affine(W, b, h).reshape(-1, 3), affine(W, b, rows[0]), rtol=1e-12)
+    dh, dweights = affine_pullback(W, h, do)
+    flat, of_rows = affine_pullback(W, *rows)
     np.testing.assert_allclose(dh.reshape(-1, 4), flat, rtol=1e-12)
     for name, value in of_rows.items():
         np.testing.assert_allclose(dweights[name], value, rtol=1e-12)
     if len(shape) > 1:
-        loss, dh, *_ = losses.cross_entropy_of_readout(h, weights["W"], weights["b"], y, None, 2)
-        value, flat, *_ = losses.cross_entropy_of_readout(rows[0], weights["W"], weights["b"], y.reshape(-1), None, 5)
+        loss, dh, *_ = losses.cross_entropy_of_readout(h, W, b, y, None, 2)
+        value, flat, *_ = losses.cross_entropy_of_readout(rows[0], W, b, y.reshape(-1), None, 5)
         np.testing.assert_allclose(loss, value, rtol=1e-12)
         np.testing.assert_allclose(dh.reshape(-1, 4), flat, rtol=1e-12)
-
-
-def test_a_dense_gradient_of_another_shape():
-    """do of (T+1, B, q) and (B, T, q) once were taken for (T, B, q)."""
-    dense, rng = Dense(4, 3), np.random.default_rng(0)
-    weights, h = dense.init(rng, dtype=np.float64), rng.standard_normal((5, 2, 4))
-    for shape in ((6, 2, 3), (2, 5, 3), (5, 2, 4)):
-        with pytest.raises(ValueError, match=r"^do has shape .*; expected \(5, 2, 3\)$"):
-            dense.backward(weights, h, np.ones(shape))
-    with pytest.raises(TypeError, match=r"^h is float32; expected float64$"):
-        dense.forward(weights, h.astype(np.float32))

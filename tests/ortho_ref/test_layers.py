@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ortho_ref.backend import library_of, to_device, to_host
 from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.language.embedding import Embedding
-from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
+from ortho_ref.layers import affine, affine_pullback, dropout_scale, real_features, real_features_pullback
 
 
 @settings(max_examples=15)
@@ -23,16 +23,16 @@ from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_
 )
 def test_dense(device, seed, leading, n, q):
     """[bp:heads/affine]: o = W h + b for every leading index, and dW, db, dh against finite differences."""
-    rng, dense = np.random.default_rng(seed), Dense(n, q)
+    rng = np.random.default_rng(seed)
     point = {"W": rng.standard_normal((q, n)), "b": rng.standard_normal(q), "h": rng.standard_normal((*leading, n))}
     do = rng.standard_normal((*leading, q))
-    weights, h, given_do = to_device(({"W": point["W"], "b": point["b"]}, point["h"], do), device)
+    W, b, h, given_do = to_device((point["W"], point["b"], point["h"], do), device)
     expected = np.einsum("qn,...n->...q", point["W"], point["h"]) + point["b"]
-    np.testing.assert_allclose(to_host(dense.forward(weights, h)), expected, rtol=1e-12, atol=1e-14)
-    dh, dweights = to_host(dense.backward(weights, h, given_do))
+    np.testing.assert_allclose(to_host(affine(W, b, h)), expected, rtol=1e-12, atol=1e-14)
+    dh, dweights = to_host(affine_pullback(W, h, given_do))
 
     def f(p):
-        return (do * dense.forward(p, p["h"])).sum()
+        return (do * affine(**p)).sum()
 
     report = compare_gradients(f, point, {**dweights, "h": dh}, kink_distance=lambda point: float("inf"))
     assert report.passed, f"\n{report}"
@@ -49,16 +49,12 @@ def test_the_gradient_of_an_embedding(device, seed, T, vocabulary):
     np.testing.assert_allclose(dE, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_dense_start_and_dtype(device):
-    """W Glorot uniform, b = 0; float32 in, float32 out."""
-    dense = Dense(5, 3)
-    weights = dense.init(np.random.default_rng(0), dtype=np.float32)
-    assert (weights["W"].shape, weights["b"].tolist()) == ((3, 5), [0, 0, 0])
-    assert 0.5 * math.sqrt(6 / 8) < abs(weights["W"]).max() <= math.sqrt(6 / 8)
-    weights, h, do = to_device((weights, np.ones((2, 5), np.float32), np.ones((2, 3), np.float32)), device)
-    dh, dweights = dense.backward(weights, h, do)
-    arrays = (dense.forward(weights, h), dh, *dweights.values())
-    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+def test_a_readout_in_float32(device):
+    """float32 in, float32 out."""
+    arrays = {"W": np.ones((3, 5), np.float32), "b": np.ones(3, np.float32), "h": np.ones((2, 5), np.float32)}
+    arrays, do = to_device((arrays, np.ones((2, 3), np.float32)), device)
+    dh, dweights = affine_pullback(arrays["W"], arrays["h"], do)
+    assert {array.dtype for array in (affine(**arrays), dh, *dweights.values())} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
