@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.device_sums import of_cupy
-
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
 
@@ -53,9 +51,6 @@ class ArrayLibrary:
         Its array -> numpy.ndarray.
     fuse : callable, optional
         Makes one kernel of a Python function of arrays, as cupy.fuse; None where kernels are not launched.
-    sum_segments : callable, optional
-        (rows (N, n), order (N,), first (m + 1,)) -> (m, n): of rows[order], the sums from first[v] to first[v + 1], in
-        this order on every run; None on the host.
     """
 
     device: str
@@ -64,7 +59,6 @@ class ArrayLibrary:
     from_host: Callable[[np.ndarray], Array]
     to_host: Callable[[Array], np.ndarray]
     fuse: Callable[[Callable[..., None]], Callable[..., None]] | None = None
-    sum_segments: Callable[[Array, Array, Array], Array] | None = None
 
 
 def _numpy_library() -> ArrayLibrary:
@@ -95,7 +89,7 @@ def _cupy_library() -> ArrayLibrary:
     linalg = importlib.import_module("cupyx.scipy.linalg")
     # order "A": by columns stays by columns, which products round by
     moves = (cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
-    return ArrayLibrary("gpu", cupy, linalg, *moves, cupy.fuse, of_cupy(cupy))
+    return ArrayLibrary("gpu", cupy, linalg, *moves, cupy.fuse)
 
 
 def _first_line(error: Exception) -> str:
