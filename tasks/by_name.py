@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref.training.task import Task, check_choice, nearest
+from ortho_ref.training.task import Task, check_choice, nearest, short
 from tasks.adding import Adding
 from tasks.arrays import FileArrays
 from tasks.babi import Babi
@@ -109,7 +109,7 @@ def make(name: str, **options: Any) -> Task:
     for option in given:
         if option not in allowed:
             near = nearest(option, allowed)
-            raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
+            raise TypeError(f"{name} has no option {short(option)}{near}; allowed: {', '.join(allowed) or 'none'}")
     for option in needed_by(name):
         if option not in given:
             raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed}")

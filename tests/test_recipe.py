@@ -38,7 +38,7 @@ import numpy as np
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Weights, draw, input_product, input_pullback
 
 
 class Cache(NamedTuple):
@@ -56,10 +56,6 @@ class MinimalGatedUnit(Cell):
     """The minimal gated unit.  Weights W_f U_f b_f  W_c U_c b_c."""
 
     products: ClassVar[tuple[str, ...]] = ("f", "c")
-
-    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: Any) -> Weights:
         """Matrices Glorot uniform, biases 0."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
-from ortho_ref.cells.cell import Cell, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, input_product, input_pullback
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,6 @@ class LessonCell(Cell):
     """No options."""
 
     products: ClassVar[tuple[str, ...]] = ("f", "")
-
-    def shapes(self, input_size, hidden_size):
-        """Name -> shape of every weight: W_f, U_f, b_f, W, U, b."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def step_forward(self, weights, x, h_prev):
         """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n), and what the step back needs."""

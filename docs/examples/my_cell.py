@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
-from ortho_ref.cells.cell import Cell, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, input_product, input_pullback
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,6 @@ class MyCell(Cell):
 
     leak: float = 1.0
     products: ClassVar[tuple[str, ...]] = ("k", "")  # W_k x + U_k h, W x + U h: each U can be kept orthogonal
-
-    def shapes(self, input_size, hidden_size):
-        """Name -> shape of every weight: W_k, U_k, b_k, W, U, b."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def step_forward(self, weights, x, h_prev):
         """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n), and what the step back needs."""

@@ -73,9 +73,8 @@ class Cell(ABC):
         """
         return float("inf")
 
-    @abstractmethod
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """The shape of every weight: W (n, m), U (n, n), b (n,).
+        """The shape of every weight: W (n, m), U (n, n), b (n,) for each of `products`, unless a cell has its own.
 
         Parameters
         ----------
@@ -89,6 +88,7 @@ class Cell(ABC):
         dict of str to tuple of int
             Name -> shape.
         """
+        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32

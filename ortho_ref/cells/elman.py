@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 from ortho_ref.activations import activation
 from ortho_ref.backend import Array
 from ortho_ref.boundary import check_switch
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Weights, draw, input_product, input_pullback
 from ortho_ref.initial import of_complex, uniform
 from ortho_ref.printing import brief
 
@@ -69,10 +69,6 @@ class Elman(Cell):
     def kink_distance(self, weights: Weights, cache: Cache) -> float:
         """Of Phi's arguments: the least over units and batch."""
         return float(activation(self.activation).kink_distance(cache.a, weights["b"]).min())
-
-    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32

@@ -30,7 +30,7 @@ from numpy.typing import DTypeLike
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.boundary import not_among
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, input_product, input_pullback
 from ortho_ref.initial import constant
 from ortho_ref.printing import brief
 
@@ -85,7 +85,7 @@ class FastRNN(Cell):
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size) | {"alpha": (), "beta": ()}
+        return super().shapes(input_size, hidden_size) | {"alpha": (), "beta": ()}
 
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32

@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
-from ortho_ref.cells.cell import Cell, Shapes, Weights, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Weights, input_product, input_pullback
 from ortho_ref.printing import brief
 
 
@@ -65,10 +65,6 @@ class GRUResetBefore(Cell):
     def kink_distance(self, weights: Weights, cache: Cache) -> float:
         """Of Phi's arguments: the least over units and batch."""
         return float(activation(self.activation).kink_distance(cache.a, weights["b_c"]).min())
-
-    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def step_forward(self, weights: Weights, x: Array, h_prev: Array) -> tuple[Array, Cache]:
         """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n).  Pure: nothing is stored or changed."""

@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Weights, draw, input_product, input_pullback
 from ortho_ref.initial import constant
 from ortho_ref.printing import brief
 
@@ -52,10 +52,6 @@ class LSTM(Cell):
 
     states: ClassVar[tuple[str, ...]] = ("h", "c")
     products: ClassVar[tuple[str, ...]] = ("i", "f", "g", "o")
-
-    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32

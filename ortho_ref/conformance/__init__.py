@@ -1,7 +1,6 @@
 """The conformance kit: whether an implementation is right, and if not, which convention it got wrong.
 
-    from ortho_ref.conformance import check, check_function
-    from ortho_ref.conformance import pytest_cases
+    from ortho_ref.conformance import check, check_function, check_map, pytest_cases
 
     print(check(run))                  # run(case) -> dict of arrays, or None where a case is not supported
     test_mine = pytest_cases(run)      # in a test file: one named test for each case

@@ -10,6 +10,7 @@ from ortho_ref.boundary import check_choice as check_choice
 from ortho_ref.boundary import check_integer as check_integer
 from ortho_ref.boundary import kind_of as kind_of
 from ortho_ref.boundary import nearest as nearest
+from ortho_ref.boundary import short as short
 from ortho_ref.files import opened as opened
 from ortho_ref.printing import brief
 

@@ -119,7 +119,7 @@ def test_the_first_wrong_line_is_named(mine, line, wrong, name, weight):
             "from dataklasses",
             "cannot be loaded: ModuleNotFoundError: No module named 'dataklasses'",
         ),
-        ("def shapes", "def forms", "which lacks shapes; allowed: a class that derives from"),
+        ("def step_forward", "def forms", "which lacks step_forward; allowed: a class that derives from"),
         (
             "class MyCell",
             "class YourCell",

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.cells.cell import Cell, Shapes, Weights, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, input_product, input_pullback
 from ortho_ref.printing import brief
 
 Step = tuple[np.ndarray, "Cache"]
@@ -72,10 +72,6 @@ class UGRNN(Cell):
     """UGRNN. Weights W U b with _g _c."""
 
     products: ClassVar[tuple[str, ...]] = ("g", "c")
-
-    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight."""
-        return gate_shapes(self.products, input_size, hidden_size)
 
     def step_forward(self, weights: Weights, x: np.ndarray, h_prev: np.ndarray) -> Step:
         """One step.  x (B, m), h_prev (B, n) -> h (B, n)."""

@@ -119,9 +119,8 @@ class Apart(Elsewhere):
         while not path.exists():
             code = self._process.poll()
             if code is not None and not path.exists():
-                how = f"was ended by {programs.name_of(-code)}" if code < 0 else f"ended with exit code {code}"
-                last = programs.last_line(self._path / "stderr")
-                raise Broken(f"{how}{'' if code < 0 else ' without an answer'}{last}")
+                without = "" if code < 0 else " without an answer"
+                raise Broken(f"{programs.how_ended(code)}{without}{programs.last_line(self._path / 'stderr')}")
             if time.monotonic() > deadline:
                 raise Broken(f"did not end within {timeout:g} seconds")
             time.sleep(NAP)

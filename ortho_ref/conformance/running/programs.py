@@ -86,8 +86,7 @@ class _Command(Elsewhere):
             if code == NOT_SUPPORTED:
                 return None
             if code != 0:
-                how = f"was ended by signal {name_of(-code)}" if code < 0 else f"ended with exit code {code}"
-                raise Broken(f"{how}{last_line(said)}")
+                raise Broken(f"{how_ended(code)}{last_line(said)}")
             if not answer.is_file():  # a FIFO would be waited for
                 raise Broken("made an output that is no file" if answer.exists() else "wrote no output file")
             try:
@@ -117,12 +116,14 @@ def last_line(path: Path) -> str:
     return f": {cut(lines[-1], 1000)}" if lines else ""
 
 
-def name_of(number: int) -> str:
-    """A signal's name, or its number: real-time signals have none."""
+def how_ended(code: int) -> str:
+    """Of an exit code, by the signal's name, or its number: real-time signals have none."""
+    if code >= 0:
+        return f"ended with exit code {code}"
     try:
-        return signal.Signals(number).name
+        return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
-        return str(number)
+        return f"was ended by signal {-code}"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
