@@ -26,15 +26,7 @@ GONE = "gone"
 
 
 class DamagedFile(ValueError):
-    """A file that is not as it was written, or gone.
-
-    Parameters
-    ----------
-    path : Path or str
-        Which.
-    reason : str
-        What shows it.
-    """
+    """The file `path` is not as it was written, or gone; `reason` is what shows it."""
 
     def __init__(self, path: Path | str, reason: object) -> None:
         self.path, self.reason = Path(path), shown(reason)  # it may quote the file
@@ -134,26 +126,10 @@ def read(path: Path | str, folder: int | None = None) -> bytes:
 
 
 def opened(path: Path | str, flags: int, folder: int | None = None) -> int:
-    """A descriptor of a regular file, as an opener of `open`; of one in an open folder, not through a link.
+    """A regular file's descriptor, to be closed, as an opener of `open`; of one in an open folder, not through a link.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    flags : int
-        As of `os.open`.
-    folder : int, optional
-        The folder's descriptor.
-
-    Returns
-    -------
-    int
-        To be closed.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened, or is a FIFO, which nobody may ever write to, a device, a socket or a folder.
+    `flags` are as of `os.open`, `folder` is the folder's descriptor.  OSError where the file cannot be opened, or is a
+    FIFO, which nobody may ever write to, a device, a socket or a folder.
     """
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     if folder is not None:

@@ -42,14 +42,9 @@ class Form(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaul
 
 
 class Misfit(ValueError):
-    """A value that does not fit its form.
+    """A value that does not fit its form: the message says where it is, what it is, and what is allowed.
 
-    Parameters
-    ----------
-    message : str
-        Where it is, what it is, and what is allowed.
-    where : str
-        Its place in the document, with the name of a field that is unknown.
+    `where` is its place in the document, with the name of a field that is unknown.
     """
 
     def __init__(self, message: str, where: str = "") -> None:
@@ -58,21 +53,9 @@ class Misfit(ValueError):
 
 
 def check(value: Any, form: Any, where: str = "") -> None:
-    """Check what JSON or TOML gave, in Python's dicts and lists.
+    """Check what JSON or TOML gave, in dicts and lists, against a Struct or any type that msgspec knows; else Misfit.
 
-    Parameters
-    ----------
-    value : object
-        The document.
-    form : type
-        A Struct, or any type that msgspec knows.
-    where : str
-        The value's place in a larger document, "network.hidden_sizes[0]".
-
-    Raises
-    ------
-    Misfit
-        It does not fit: a ValueError that says where, what is there, and what is allowed.
+    `where` is the value's place in a larger document, "network.hidden_sizes[0]".
     """
     if not _fits(value, form):
         raise _misfit(value, form, where)
@@ -205,28 +188,9 @@ def seal(value: dict[str, Any], format: str, indent: int = 2) -> tuple[bytes, st
 
 
 def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
-    """What is in a sealed document.
+    """What is in a sealed document's text, which has to be of the format `format` and its value of the type `form`.
 
-    Parameters
-    ----------
-    data : bytes
-        Its text.
-    format : str
-        Which it has to be of.
-    form : type
-        Of its value.
-
-    Returns
-    -------
-    Sealed
-        The value, and its seal.
-
-    Raises
-    ------
-    OtherFormat
-        It is of another format.
-    ValueError
-        It is not what was written, or does not fit its form.
+    OtherFormat if it is of another format; ValueError if it is not what was written, or does not fit its form.
     """
     whole = from_json(data)
     if not isinstance(whole, dict):

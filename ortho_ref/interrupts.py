@@ -15,11 +15,7 @@ def until_loaded(program: str) -> None:
     """End the process at SIGINT, with one line and exit code 130, if it was started as that program.
 
     Nothing where the package is imported by anybody else, or where SIGINT is ignored or somebody handles it.
-
-    Parameters
-    ----------
-    program : str
-        As after python -m; of a package, every program in it.
+    `program` is as after python -m; of a package, every program in it.
     """
     name = started()
     if f"{name}.".startswith(f"{program}."):

@@ -112,27 +112,9 @@ def cross_entropy_of_readout(
 ) -> tuple[Array, Array, Array, Array]:
     """`cross_entropy` of o = W h + b and its gradients; at no time are there more than `step` rows of o.
 
-    Parameters
-    ----------
-    h : Array (..., n)
-        What is read.
-    W, b : Array (q, n), (q,)
-        Of the readout.
-    y, mask : Array
-        As of `cross_entropy`, and as `check_targets` lets them through: they are not checked again.
-    step : int
-        Rows at a time.
-    outputs : Array (..., q), optional
-        Where o goes.
-    each : callable
-        How the chunks are gone through, as by `map`: a pool's takes them to threads.
-
-    Returns
-    -------
-    loss : Array ()
-        The mean over the entries that count.
-    dh, dW, db : Array
-        Its gradients.
+    h (..., n), W (q, n), b (q,).  y and mask are as of `cross_entropy`, and as `check_targets` lets them through: not
+    checked again.  o goes to `outputs` (..., q), if given.  `each` goes through the chunks as `map` does: a pool's
+    takes them to threads.  Returns the loss (), the mean over the entries that count, and its gradients dh, dW and db.
     """
     rows = h.reshape(-1, h.shape[-1])
     xp, N = xp_of(rows, W, b, y, mask), len(rows)

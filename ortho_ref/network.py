@@ -78,35 +78,17 @@ class Forward(NamedTuple):
 
 
 class NetworkTape(NamedTuple):
-    """What backward needs.
-
-    Attributes
-    ----------
-    layers : list of RecurrentTape
-        The layers' tapes.
-    scales : list of Array or None
-        Their dropout, None without.
-    read : Array
-        What the readout read.
-    features : Array (T, B, n)
-        The last layer's, before dropout.
-    tokens, words, inputs : Array or None
-        What the embedding read (of a `reader.Reader` two `task.Padded`), and the dropout of its words and of what it
-        gave.
-    weights : list of dict
-        Of each layer, the dropout of recurrent weights by name.
-    penalty : Array () or float or None
-        What the regularizers add to the loss, of `loss_and_gradients`; of a forward pass alone None.
-    """
+    """What backward needs."""
 
     layers: list[RecurrentTape]
-    scales: list[Array | None]
-    read: Array
-    features: Array
-    tokens: Array | None
-    words: Array | None
-    inputs: Array | None
-    weights: list[Weights]
+    scales: list[Array | None]  # the layers' dropout, None without
+    read: Array  # what the readout read
+    features: Array  # (T, B, n): the last layer's, before dropout
+    tokens: Array | None  # what the embedding read; of a `reader.Reader` two `task.Padded`
+    words: Array | None  # the dropout of the embedding's words
+    inputs: Array | None  # the dropout of what the first layer reads: what the embedding gave, or x
+    weights: list[Weights]  # of each layer, the dropout of recurrent weights by name
+    # (): what the regularizers add to the loss, of `loss_and_gradients`; of a forward pass alone None
     penalty: Array | float | None = None
 
     def __repr__(self) -> str:

@@ -9,26 +9,10 @@ from types import ModuleType
 
 
 def module_of(path: Path, what: str) -> ModuleType:
-    """A file's module, executed, as `python FILE.py` would: what lies beside it can be imported.
+    """The module of FILE.py, executed, as `python FILE.py` would: what lies beside it can be imported.
 
-    Parameters
-    ----------
-    path : Path
-        FILE.py.
-    what : str
-        What it is: the module is called "what FILE", so that a file torch.py is not taken for torch.
-
-    Returns
-    -------
-    module
-        Executed anew at every call.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is none.
-    BaseException
-        Whatever the file raises.
+    It is executed anew at every call.  `what` says what the file is: the module is called "`what` FILE", so that a file
+    torch.py is not taken for torch.  FileNotFoundError where there is no file; BaseException: whatever the file raises.
     """
     own = f"{what} {path.stem}"
     spec = importlib.util.spec_from_file_location(own, path)

@@ -11,18 +11,10 @@ MOST = 3
 
 
 def brief(value: Any) -> str:
-    """A value as a short `repr` has it.
+    """A value as a short `repr` has it: an array, or tuples, lists and dicts of arrays and of anything else.
 
-    Parameters
-    ----------
-    value : object
-        An array, or tuples, lists and dicts of arrays and of anything else.
-
-    Returns
-    -------
-    str
-        "float64 (5, 2, 4)" for an array, "{W_r (4, 3), b_r (4,): float64}" for a dict of arrays of one dtype; of a
-        named tuple the fields that are not None, of a long list the first entries.
+    "float64 (5, 2, 4)" for an array, "{W_r (4, 3), b_r (4,): float64}" for a dict of arrays of one dtype; of a named
+    tuple the fields that are not None, of a long list the first entries.
     """
     if is_array(value):
         return f"{value.dtype} {value.shape}"

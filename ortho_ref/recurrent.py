@@ -47,21 +47,11 @@ _OF_SOME = {"persistent": persistent, "compiled": compiled, "factored": factored
 
 
 class RecurrentTape(NamedTuple):
-    """What backward needs.
+    """What backward needs."""
 
-    Attributes
-    ----------
-    engine : object
-        The engine's tape; it refers to x and to the states, which must not be changed before backward.
-    name_of_engine : str
-        What ran.
-    from_trained_h0 : bool
-        Whether the run began from the trained initial state.
-    """
-
-    engine: Any
-    name_of_engine: str
-    from_trained_h0: bool
+    engine: Any  # the engine's tape; it refers to x and to the states, which must not be changed before backward
+    name_of_engine: str  # what ran
+    from_trained_h0: bool  # whether the run began from the trained initial state
 
     @property
     def cell(self) -> Cell:

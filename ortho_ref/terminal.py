@@ -22,21 +22,11 @@ _NOTE = 60  # room for the words that say how much is left out
 
 
 def shown(text: object, limit: int | None = LIMIT) -> str:
-    """A text on one line, for a terminal.
+    """Anything that `str` takes, of any length, on one line for a terminal: `limit` characters at most; None: all.
 
-    Parameters
-    ----------
-    text : object
-        Anything that `str` takes, of any length.
-    limit : int, optional
-        The most characters to return; None: all of them.
-
-    Returns
-    -------
-    str
-        Every run of spaces and line ends as one space, other characters that are not printable (controls, changes of
-        direction, lone surrogates) as Python's repr has them; cut in the middle, as the end of a message often says
-        what is allowed.
+    Every run of spaces and line ends is one space; other characters that are not printable (controls, changes of
+    direction, lone surrogates) are as Python's repr has them.  It is cut in the middle, as the end of a message often
+    says what is allowed.
     """
     return _cut(" ".join(str(text).split()), limit, _visible)
 
@@ -47,19 +37,9 @@ def shown_lines(text: object) -> str:
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """A text as it is but for lone surrogates, cut in the middle where it is longer than the limit.
+    """A text of any length as it is but for lone surrogates, cut in the middle to at most `limit` characters.
 
-    Parameters
-    ----------
-    text : str
-        Of any length.
-    limit : int
-        The most characters to return.
-
-    Returns
-    -------
-    str
-        With the number of those that are left out; lone surrogates, which no UTF-8 has, as Python's repr has them.
+    It has the number of those left out; lone surrogates, which no UTF-8 has, are as Python's repr has them.
     """
     return _cut(text, limit, lambda c: _visible(c) if "\ud800" <= c <= "\udfff" else c)
 
@@ -93,15 +73,8 @@ def _within(pieces: Iterable[str], room: int) -> Iterator[str]:
 class Stream(io.TextIOBase):
     """Standard output or standard error, whichever `sys` has at the time; what cannot be written is dropped.
 
-    Parameters
-    ----------
-    name : str
-        "stdout" or "stderr".
-
-    Attributes
-    ----------
-    error : OSError or None
-        Why something was dropped, the first time; None where all was written, or nobody was to read it any more.
+    `name` is "stdout" or "stderr".  `error` is the OSError for which something was dropped, the first time; None where
+    all was written, or nobody was to read it any more.
     """
 
     def __init__(self, name: str) -> None:

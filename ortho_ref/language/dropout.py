@@ -23,24 +23,12 @@ def locked_scale(rng: np.random.Generator, rate: float, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Draws each s when it is asked for it; without a generator nothing is dropped, and s is None.
+    """Draws each s when it is asked for it; without a generator nothing is dropped, and s is None."""
 
-    Parameters
-    ----------
-    rate : float
-        Of every layer's outputs, step by step.
-    regularizers : Regularizers
-        The other rates.
-    layers : tuple of Recurrent
-        The network's.
-    rng : numpy.random.Generator or None
-        What it is drawn from.
-    """
-
-    rate: float
-    regularizers: Regularizers
-    layers: tuple[Recurrent, ...]
-    rng: np.random.Generator | None
+    rate: float  # of every layer's outputs, step by step
+    regularizers: Regularizers  # the other rates
+    layers: tuple[Recurrent, ...]  # the network's
+    rng: np.random.Generator | None  # what each s is drawn from
 
     def words(self, E: Array) -> Array | None:
         """s of the embedding's words (vocabulary, 1)."""

@@ -41,58 +41,18 @@ class Embedding:
             check_integer(f"{name} of the embedding", value)
 
     def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
-        """E uniform on +-0.1, as AWD-LSTM's.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            What it is drawn from.
-        dtype : dtype
-            Of E.
-
-        Returns
-        -------
-        Weights
-            On the host.
-        """
+        """E on the host, uniform on +-0.1, as AWD-LSTM's."""
         return {"E": uniform(0.1)(generator(rng), (self.vocabulary, self.size), precision(dtype))}
 
     def forward(self, weights: Weights, tokens: Array, scale: Array | None = None) -> Array:
-        """The rows of E that the tokens name.
+        """The rows of E that tokens (T, B), integers, name: vectors (T, B, size).
 
-        Parameters
-        ----------
-        weights : Weights
-            E.
-        tokens : Array (T, B)
-            Integers.
-        scale : Array (vocabulary, 1), optional
-            Of whole words: 0 for those that are dropped.
-
-        Returns
-        -------
-        Array (T, B, size)
-            Vectors.
+        `scale` (vocabulary, 1) is of whole words: 0 for those that are dropped.
         """
         e = weights["E"][tokens]
         return e if scale is None else scale[tokens] * e  # [bp:lm-embedding/rows]
 
     def backward(self, tokens: Array, de: Array, scale: Array | None = None) -> Weights:
-        """The adjoint of `forward`.
-
-        Parameters
-        ----------
-        tokens : Array (T, B)
-            As given to `forward`.
-        de : Array (T, B, size)
-            dL/de.
-        scale : Array (vocabulary, 1), optional
-            As given to `forward`.
-
-        Returns
-        -------
-        Weights
-            dL/dE.
-        """
+        """The adjoint of `forward`, which was given the same tokens and scale: dL/dE of dL/de (T, B, size)."""
         dE = next(sums(tokens.reshape(-1), de.reshape(1, -1, self.size), self.vocabulary))
         return {"E": dE if scale is None else scale * dE}  # [bp:lm-embedding/gradient]

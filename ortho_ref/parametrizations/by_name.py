@@ -27,25 +27,13 @@ from ortho_ref.parametrizations.structured import StructuredUnitary
 
 
 class Form(NamedTuple):
-    """How a parametrization is written and made.
-
-    Attributes
-    ----------
-    kind : type
-        The class.
-    integers : str
-        Those after its name, as the list of forms has them.
-    least, most : int
-        How many of them there may be.
-    make : callable
-        make(n, complex, *integers) -> the parametrization.
-    """
+    """How a parametrization is written and made."""
 
     kind: type[Parametrization]
-    integers: str
-    least: int
-    most: int
-    make: Callable[..., Parametrization]
+    integers: str  # those after its name, as the list of forms has them
+    least: int  # there may be no fewer of them,
+    most: int  # and no more
+    make: Callable[..., Parametrization]  # make(n, complex, *integers) -> the parametrization
 
 
 def _half(k: int | None, n: int) -> int:

@@ -42,21 +42,12 @@ from ortho_ref.parametrizations.parametrization import (
 
 
 class Layer(NamedTuple):
-    """One layer. Both functions return views, so that what is written to them stays.
+    """One layer. Both functions return views, so that what is written to them stays."""
 
-    Attributes
-    ----------
-    pairs : callable
-        M (n, columns) -> its upper rows and its lower rows, shapes alike.
-    angles : callable
-        (parameters or gradients, "theta" or "phi") -> the layer's own, shaped as the pairs without columns.
-    permutation : Array (n,) or None
-        Row i is taken from row permutation[i] first; None for no permutation.
-    """
-
-    pairs: Callable[[Array], tuple[Array, Array]]
+    pairs: Callable[[Array], tuple[Array, Array]]  # M (n, columns) -> its upper rows and its lower rows, shapes alike
+    # (parameters or gradients, "theta" or "phi") -> the layer's own, shaped as the pairs without columns
     angles: Callable[[Params, str], Array]
-    permutation: Array | None = None
+    permutation: Array | None = None  # (n,): row i is taken from row permutation[i] first; None: no permutation
 
 
 def rotate(upper: Array, lower: Array, theta: Array) -> None:
