@@ -31,7 +31,7 @@ from scripts.grid.config import FORM, config_of, read_run
 from scripts.grid.run import signals
 from scripts.program import blas
 from tests.line import PATIENCE
-from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
+from tests.ortho_ref.training.reading import contents, read_config, read_metrics, read_summary, write_config
 from tests.scripts.runs import POINTS, ROOT, call, refusal
 from tests.torture import sealing
 
@@ -42,11 +42,6 @@ def process(*arguments):
     """The finished process."""
     command = [sys.executable, "-W", "error", "-m", "scripts.train", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
-
-
-def contents(folder):
-    """Name -> bytes of every file in it."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")

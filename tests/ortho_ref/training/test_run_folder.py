@@ -20,8 +20,8 @@ from ortho_ref.training import checkpoint, forms, run_folder
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.training.reading import choices, read_config, read_metrics, read_summary
-from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
+from tests.ortho_ref.training.reading import choices, contents, read_config, read_metrics, read_summary
+from tests.ortho_ref.training.test_trainer import network_for, small_trainer
 
 READERS = {
     "config.json": ("resume", "load", "config", "metrics", "summary"),
