@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -466,19 +465,6 @@ def test_threads_of_the_compiled_engine(tmp_path, monkeypatch):
     assert compiled.threads() == 3
     one, other = (load(path, "last") for path in (whole, parts))
     assert all(one.params[name].tobytes() == other.params[name].tobytes() for name in one.params)
-
-
-def test_a_folder_without_permission(tmp_path, monkeypatch):
-    """The system's words, and the folder."""
-
-    def denied(self, **options):
-        raise PermissionError(13, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, "mkdir", denied)
-    assert (
-        refusal(train.main, "parenthesis", "--out", tmp_path / "run", *TINY)
-        == f"error: out is {tmp_path / 'run'}: Permission denied\n"
-    )
 
 
 def test_bad_input_of_a_real_process(tmp_path):
