@@ -18,7 +18,7 @@ from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.results import read_runs
-from scripts.maintain.equations.tags import TAG, code_tags, tags_of
+from scripts.maintain.equations.tags import TAG, comments, tags_of
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
@@ -39,6 +39,11 @@ def source_of(name):
 def tree_of(name):
     """The syntax tree of a file."""
     return ast.parse(source_of(name))
+
+
+def code_tags(source):
+    """Tags in the comments of a source, in order of first appearance."""
+    return tags_of(comments(source))
 
 
 def test_tags_match_the_header():

@@ -16,8 +16,9 @@ from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
+from ortho_ref.parametrizations.cayley import asymmetry
 from ortho_ref.parametrizations.parametrization import spectral_norm
-from ortho_ref.training.optimizers import SGD, Adam, RMSprop
+from ortho_ref.training.optimizers import SGD, Adam
 from tests.gradients.matrices import SLACK, orthogonal, skew
 
 TANH, MODRELU = GRUResetBefore("tanh"), GRUResetBefore("modrelu")
@@ -434,37 +435,6 @@ def adam_by_hand(A, gradients, epsilon=1e-8, rate=1e-2, v_0=0.0, clip=None, fact
             w = np.outer(w.mean(1), w.mean(0)) / w.mean()
         A = A - rate * (m / (1 - 0.9**k)) / (np.sqrt(w) + epsilon)
     return A
-
-
-def asymmetry(A):
-    return abs(A + A.T).max()
-
-
-def test_E_ncgru_11():
-    """A is said to stay skew under any optimiser: to the bit, under those here, in float64 and float32.  So does
-    the upper triangle alone, which needs no condition."""
-    rng = np.random.default_rng(0)
-    n = 17
-    for dtype in (np.float64, np.float32):
-        gradients = [skew(rng, n).astype(dtype) for _ in range(300)]
-        for optimizer in (
-            SGD(0.1),
-            SGD(0.01, momentum=0.9, weight_decay=0.1),
-            Adam(1e-2),
-            RMSprop(1e-2),
-            RMSprop(1e-2, initial=1.0, epsilon_inside=True),
-        ):
-            start = skew(rng, n).astype(dtype)
-            A, upper = start, np.triu(start, 1)
-            twin = type(optimizer)(1e-2)
-            alone = type(optimizer)(1e-2)
-            B = start
-            for g in gradients:
-                A = A - optimizer.delta("A", A, g)
-                B = B - twin.delta("A", B, g)
-                upper = upper - alone.delta("A", upper, np.triu(g, 1))
-            assert asymmetry(A) == 0
-            np.testing.assert_array_equal(np.triu(B, 1), upper)  # the upper triangle alone goes the same way
 
 
 def test_E_ncgru_11_where_it_fails():

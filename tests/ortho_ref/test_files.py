@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from ortho_ref import files, formats
 from ortho_ref.training import checkpoint
+from tests.ortho_ref.training.reading import contents
 from tests.ortho_ref.training.test_checkpoint import ROOT, assert_same
-from tests.ortho_ref.training.test_trainer import contents
 
 # Whole or not at all
 
@@ -306,10 +306,7 @@ with files.locked(Path(sys.argv[1])):
 
 
 def test_a_lock_on_a_full_disk(tmp_path, monkeypatch):
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "write", no_space)
     message = f"^{tmp_path / 'lock'} cannot be written: No space left on device$"
     with pytest.raises(OSError, match=message), files.locked(tmp_path):
         pass

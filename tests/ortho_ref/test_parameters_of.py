@@ -104,9 +104,7 @@ def test_a_given_D_stays_or_is_refused():
 
 
 @settings(max_examples=25)
-@given(
-    seed=SEEDS, n=st.integers(2, 9), turns=st.lists(st.sampled_from([0.0, np.pi, 1e-9, np.pi - 1e-9, 1.0]), min_size=4)
-)
+@given(seed=SEEDS, n=st.integers(2, 9), turns=st.lists(TURNS, min_size=4))
 def test_logarithms_at_half_turns(seed, n, turns):
     """Angles at and beside 0 and pi, and repeated ones; none beyond pi."""
     Z = rotation(np.random.default_rng(seed), n)

@@ -27,7 +27,7 @@ def with_diagonal(M, params):
     return np.diag([cmath.exp(1j * w) for w in params["omega"]]) @ M if "omega" in params else M
 
 
-def tunable(params, n, styles="AB", lower=False, diagonal_first=False):
+def tunable(params, n, styles="AB", diagonal_first=False):
     """goru:tunable, pair by pair: A rotates (2j, 2j + 1) by theta_A[k, j], then B (2j + 1, 2j + 2) by theta_B[k, j]."""
     M = with_diagonal(np.eye(n), params) if diagonal_first else np.eye(n)
     for k in range(len(params["theta_A"])):

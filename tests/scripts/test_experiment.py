@@ -69,9 +69,14 @@ def grid(tmp_path_factory):
 
 @pytest.fixture
 def figures(monkeypatch):
-    """What is drawn, instead of its files."""
+    """What is drawn, instead of its files; each has that file's name as its label."""
     found = []
-    monkeypatch.setattr(curves, "save", lambda figure, *rest: found.append(figure))
+
+    def save(figure, picture, about=None):
+        figure.set_label(picture.name)
+        found.append(figure)
+
+    monkeypatch.setattr(curves, "save", save)
     yield found
     for figure in found:
         curves.plt.close(figure)
@@ -679,7 +684,7 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         (False, 1, "scale 1"),
     ],
 )
-def test_what_is_less_than_the_papers(grid, tmp_path, monkeypatch, part, scale, size):
+def test_what_is_less_than_the_papers(grid, tmp_path, figures, part, scale, size):
     """A part of the data is not taken for the paper's run: its table and its picture say so, at any scale."""
     path, out = grid
     experiment = replace(read(path), part=part)
@@ -687,10 +692,9 @@ def test_what_is_less_than_the_papers(grid, tmp_path, monkeypatch, part, scale, 
     lines = lines_of(experiment, states)
     assert markdown(experiment, lines, scale).splitlines()[0] == f"Tiny: evaluation loss; {size}."
     assert {record["part"] for record in json.loads(as_json(experiment, lines, scale))} == {part}
-    titles = []
-    monkeypatch.setattr(curves, "save", lambda figure, *rest: titles.append(figure.get_suptitle()))
     curves.draw_experiment(experiment, states, scale, tmp_path / "x.png")
-    assert [size.replace("*", "") in " ".join(title.split()) for title in titles] == [size != "scale 1"]
+    (title,) = (" ".join(figure.get_suptitle().split()) for figure in figures)
+    assert (size.replace("*", "") in title) == (size != "scale 1")
 
 
 # What is measured besides
@@ -746,7 +750,8 @@ def test_what_is_measured_of_a_run(tmp_path):
         f'[[measure]]\nwhat = "{what}"\n' + ("" if after is None else f"after = {after}\n") for what, after in wanted
     )
     path = tiny(tmp_path, seeds=1, iterations=8, more=f'{text}[[measure]]\nwhat = "training_metric"\n')
-    bare = tiny(tmp_path / "a" if (tmp_path / "a").mkdir() is None else tmp_path, seeds=1, iterations=8)
+    (tmp_path / "a").mkdir()
+    bare = tiny(tmp_path / "a", seeds=1, iterations=8)
     for file, out in ((path, "with"), (bare, "without")):
         code, _, stderr = run("run", file, "--out", tmp_path / out, "--row", "NC-GRU")
         assert code == 0, stderr
@@ -770,7 +775,7 @@ def test_what_is_measured_of_a_run(tmp_path):
     assert of_training["training_evaluation_loss"] > 0
 
 
-def test_what_was_measured_is_shown(tmp_path, monkeypatch):
+def test_what_was_measured_is_shown(tmp_path, figures):
     """Below the table, with mean and deviation over the seeds; norms over the steps and the rest over the updates."""
     wanted = [("gradient_norms", ""), ("training_metric", "after = 4"), ("training_metric", "")]
     more = "".join(f'[[measure]]\nwhat = "{what}"\n{after}\n' for what, after in wanted)
@@ -785,12 +790,9 @@ def test_what_was_measured_is_shown(tmp_path, monkeypatch):
     shown = ", ".join(f"{with_spread([one[t - 1] for one in norms])} at t = {t}" for t in (1, 3, 6))
     assert f"| GRU | all | gradient norms: norm | 8 | {shown} |" in text
     assert text.count("| training metric: training evaluation loss | ") == 2
-    drawn = []
-    monkeypatch.setattr(curves, "save", lambda figure, picture, about: drawn.append((figure, picture)))
     assert call(program.main, "plot", path, "--out", out, *arguments)[0] == 0
-    (_, first), (figure, second) = drawn
-    assert (first.name, second.name) == ("curves.png", "curves-measured.png")
-    labels = {axis.get_ylabel(): axis for axis in figure.axes}
+    assert [figure.get_label() for figure in figures] == ["curves.png", "curves-measured.png"]
+    labels = {axis.get_ylabel(): axis for axis in figures[1].axes}
     axis = labels["gradient norms: norm\nafter 8 updates"]
     assert axis.get_xlabel() == "step t"
     np.testing.assert_allclose(axis.lines[0].get_ydata(), np.mean(norms, axis=0))
@@ -976,10 +978,8 @@ def test_a_model_has_one_colour_in_every_picture():
     assert 1 not in several.values()  # that is the GRU's
 
 
-def test_lines_are_named_at_their_ends(monkeypatch, tmp_path):
+def test_lines_are_named_at_their_ends(tmp_path, figures):
     """Of one column: in their colours, no two in one place, and there is no legend; of several below all panels."""
-    saved = []
-    monkeypatch.setattr(curves, "save", lambda figure, picture, about=None: saved.append(figure))
     for columns in (["x"], ["x", "y", "z"]):
         lines = [("GRU", 0.5), ("LSTM", 0.501), ("scoRNN", 0.1)]
         drawn = [
@@ -988,7 +988,7 @@ def test_lines_are_named_at_their_ends(monkeypatch, tmp_path):
             for column in columns
         ]
         curves.draw_runs(drawn, ["evaluation_loss"], "title", tmp_path / "x.png")
-    one, three = saved
+    one, three = figures
     texts = {text.get_text(): text.get_position()[1] for text in one.axes[0].texts}
     assert texts.keys() == {"GRU", "LSTM", "scoRNN", "baseline"}
     places = sorted(texts.values())
@@ -1061,13 +1061,11 @@ def test_captions(ends, metric, said):
     assert caption(SimpleNamespace(metric=metric), states_of_ends(ends, metric)) == said
 
 
-def test_the_line_of_guessing(tmp_path, monkeypatch):
+def test_the_line_of_guessing(tmp_path, figures):
     """Of a drawn task an accuracy has a baseline, too."""
-    saved = []
-    monkeypatch.setattr(curves, "save", lambda figure, picture, about=None: saved.append(figure))
     records = [{"iteration": k, "evaluation_loss": 0.3, "accuracy": 0.9} for k in (1, 2, 3)]
     for task in ("copying", "text"):
         drawn = [curves.Drawn("GRU", "x", records, {"task": task, "length": 100, "baseline": 0.2})]
         curves.draw_runs(drawn, curves.keys_of(drawn), "title", tmp_path / "x.png")
-    lines = [[line.get_ydata()[0] for line in figure.axes[1].lines] for figure in saved]
+    lines = [[line.get_ydata()[0] for line in figure.axes[1].lines] for figure in figures]
     assert lines == [[0.9, (110 + 10 / 8) / 120], [0.9]]

@@ -17,6 +17,7 @@ from scripts.maintain.vectors import making
 from scripts.maintain.vectors.conformance_cases import specs
 from scripts.maintain.vectors.spec import Spec
 from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.ortho_ref.training.reading import contents
 from tests.scripts.runs import call
 
 # The program, over three cases of its own in a folder of its own
@@ -74,20 +75,16 @@ def make(tmp_path, monkeypatch):
     vectors.cache_clear()
 
 
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def refused(make, *says, cases, arguments=()):
     """The program refuses, by one line that says this, and changes no file, with --check or without."""
-    before = files(make.folder)
+    before = contents(make.folder)
     for more in ([], ["--check"]) if not arguments else ([],):
         code, out, err = make(*arguments, *more, cases=cases)
         assert (code, out) == (2, "")
         assert err.startswith("error: ")
         assert err.count("\n") == 1
         assert all(word in err for word in says), err
-    assert files(make.folder) == before
+    assert contents(make.folder) == before
 
 
 def test_cases_are_made_and_stay(make):
@@ -95,7 +92,7 @@ def test_cases_are_made_and_stay(make):
     code, _, err = make()
     assert (code, err.split(";")[0]) == (0, "4 cases, 4 new")
     assert "confirmed to 1.0e-14" in err
-    before = files(make.folder)
+    before = contents(make.folder)
     assert sorted(before) == ["activation.safetensors", "loss.safetensors", MANIFEST, "parametrization.safetensors"]
     made = {vector.id: vector for vector in vectors(make.folder)}
     assert list(made) == [s.id for s in CASES]
@@ -109,21 +106,21 @@ def test_cases_are_made_and_stay(make):
     make.errors.append(3e-14)
     code, _, err = make()
     assert (code, "confirmed to 3.0e-14" in err) == (0, True)
-    assert files(make.folder) == before
+    assert contents(make.folder) == before
     near = spec("loss/one", answer=lambda inputs: {"y": 2 * inputs["a"] * (1 + 1e-15)})  # as another machine has it
     assert make(cases=(CASES[0], near, *CASES[2:]))[0] == 0
-    assert files(make.folder) == before
+    assert contents(make.folder) == before
 
 
 def test_check_writes_nothing(make):
     """Also where a run without it would: another reason for a case is no change of it."""
     make()
-    before = files(make.folder)
+    before = contents(make.folder)
     cases = (*CASES[:3], dataclasses.replace(MAP, why="another reason"))
     assert make("--check", cases=cases)[0] == 0
-    assert files(make.folder) == before
+    assert contents(make.folder) == before
     assert make(cases=cases)[0] == 0
-    assert [n for n, data in files(make.folder).items() if data != before[n]] == [MANIFEST]
+    assert [n for n, data in contents(make.folder).items() if data != before[n]] == [MANIFEST]
 
 
 def test_cases_are_added(make):
@@ -293,6 +290,6 @@ def test_the_kit_s_own_vectors_are_those_of_the_program(monkeypatch, tmp_path):
     assert (code, out) == (0, ""), err
     assert err.startswith(f"{len(BY_ID)} cases, 0 new; not confirmed again")
     assert asked == list(BY_ID)
-    assert files(tmp_path / "vectors") == files(VECTORS)
+    assert contents(tmp_path / "vectors") == contents(VECTORS)
     assert [s.id for s in specs()] == list(BY_ID)
     assert all(s.why == BY_ID[s.id].why for s in specs())

@@ -65,15 +65,10 @@ def test_check_gradients_lists_everything(monkeypatch):
 
 
 def test_check_gradients_of_some_rows():
-    """Those whose subject has it: cells, maps, networks; none at all is no success."""
-    for only, subjects in (
-        ("LSTM", ["LSTM"]),
-        ("householder:5", ["householder:5, n = 5"]),
-        ("goru reset", ["2 x goru reset_gate=False"]),
-    ):
-        code, output = run(check_gradients.main, "--only", only)
-        assert code == 0, output
-        assert re.findall(r"^ *(\S.*?)  .* ok", output, re.M) == subjects
+    """Those whose subject has it, of cells, maps and networks; none at all is no success."""
+    code, output = run(check_gradients.main, "--only", "goru reset")
+    assert code == 0, output
+    assert re.findall(r"^ *(\S.*?)  .* ok", output, re.M) == ["2 x goru reset_gate=False"]
     code, output = run(check_gradients.main, "--only", "lstm, twice")
     assert code == 2
     assert "only is 'lstm, twice', which no subject contains" in output

@@ -15,7 +15,7 @@ from scripts import evaluate, plot, train
 from scripts.grid import run as grid_run
 from tests.ortho_ref.training.reading import read_config, read_metrics, write_config
 from tests.scripts.runs import ROOT, call, refusal
-from tests.streams import FULL, NO_STDERR
+from tests.streams import FULL, NO_STDERR, harmless
 
 TINY = shlex.split("--hidden 6 --length 5 --batch 2 --iterations 20 --log-every 1 --eval-every 10")
 ENDS = [
@@ -38,10 +38,6 @@ def in_shell(end, *arguments):
         check=False,
         env=environment,
     )
-
-
-def harmless(text):
-    return all(c.isprintable() or c in "\n\t" for c in text)
 
 
 @pytest.fixture(scope="module")

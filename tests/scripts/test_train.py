@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from scripts.grid.config import FORM, config_of, read_run
 from scripts.grid.run import signals
 from scripts.program import blas
 from tests.line import PATIENCE
-from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
+from tests.ortho_ref.training.reading import contents, read_config, read_metrics, read_summary, write_config
 from tests.scripts.runs import POINTS, ROOT, call, refusal
 from tests.torture import sealing
 
@@ -42,11 +41,6 @@ def process(*arguments):
     """The finished process."""
     command = [sys.executable, "-W", "error", "-m", "scripts.train", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
-
-
-def contents(folder):
-    """Name -> bytes of every file in it."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -471,19 +465,6 @@ def test_threads_of_the_compiled_engine(tmp_path, monkeypatch):
     assert compiled.threads() == 3
     one, other = (load(path, "last") for path in (whole, parts))
     assert all(one.params[name].tobytes() == other.params[name].tobytes() for name in one.params)
-
-
-def test_a_folder_without_permission(tmp_path, monkeypatch):
-    """The system's words, and the folder."""
-
-    def denied(self, **options):
-        raise PermissionError(13, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, "mkdir", denied)
-    assert (
-        refusal(train.main, "parenthesis", "--out", tmp_path / "run", *TINY)
-        == f"error: out is {tmp_path / 'run'}: Permission denied\n"
-    )
 
 
 def test_bad_input_of_a_real_process(tmp_path):

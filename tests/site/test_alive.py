@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.alive import reference, test_agreement
+from tests.alive.test_pictures import close
 from tests.site.pages import ROOT, SITE
 from tests.site.test_browser import CUT, DESK, PHONE, go, watched
 
@@ -64,11 +65,6 @@ def numbers(page, picture, table=0):
           .map((row) => [...row.querySelectorAll('data')].map((one) => one.value))""",
         [picture, table],
     )
-
-
-def close(found, expected):
-    """To 1e-10 of each number, and of 1 where it is smaller."""
-    np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_there_are_six():

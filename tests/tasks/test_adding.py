@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
+from scripts.maintain.timing.peak import traced
 from tasks.adding import Adding
 from tests.tasks.made import draw
 
@@ -141,10 +141,4 @@ def test_orders_of_the_passes():
 def test_memory_of_the_training_set():
     """T float32 values and two steps a sequence: x of the whole set, or float64 values, would be twice as much."""
     N, T = 20000, 50
-    tracemalloc.start()
-    try:
-        stream = Adding(T, N).batches(np.random.default_rng(0), 10)
-        next(stream)
-        assert tracemalloc.get_traced_memory()[1] < 1.3 * N * (4 * T + 2 * 8)
-    finally:
-        tracemalloc.stop()
+    assert traced(lambda: next(Adding(T, N).batches(np.random.default_rng(0), 10))) < 1.3 * N * (4 * T + 2 * 8)

@@ -3,12 +3,12 @@
 import itertools
 import re
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from ortho_ref.training import arrays as in_memory
+from scripts.maintain.timing.peak import traced
 from tasks.arrays import FileArrays
 
 RNG = np.random.default_rng(0)
@@ -338,22 +338,14 @@ def test_a_folder_is_not_read_into_memory(tmp_path, monkeypatch):
     place = folder_of(tmp_path / "a", x=np.ones((1000, 64, 64), "f4"), y=np.arange(1000) % 3)
     size = (place / "x.npy").stat().st_size
 
-    def peak(function):
-        tracemalloc.start()
-        try:
-            function()
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
     def used():
         task = FileArrays(place)
         assert task.data.sha256
         for _ in itertools.islice(task.batches(np.random.default_rng(0), 10), 100):
             pass
 
-    assert peak(used) < size / 4
-    assert peak(lambda: np.load(place / "x.npy")) > size / 2
+    assert traced(used) < size / 4
+    assert traced(lambda: np.load(place / "x.npy")) > size / 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system says what is resident in /proc")

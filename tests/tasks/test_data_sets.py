@@ -421,9 +421,13 @@ def test_texts_that_cannot_be_cut_so(tmp_path, options, message):
 def test_texts_that_are_none(tmp_path):
     """In another encoding, and too short for a batch."""
     made.wikitext(tmp_path)
-    (tmp_path / "wiki.valid.tokens").write_bytes("café".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"wiki\.valid\.tokens is cut short|wiki\.valid\.tokens is not UTF-8 text"):
-        Wikitext2(tmp_path, other_data=True)
+    for text, message in (
+        ("café", "is cut short: its last character, at byte 3, is incomplete; expected UTF-8 text"),
+        ("café ", "is not UTF-8 text: byte 3 is 0xe9"),
+    ):
+        (tmp_path / "wiki.valid.tokens").write_bytes(text.encode("latin-1"))
+        with pytest.raises(ValueError, match=rf"wiki\.valid\.tokens {message}$"):
+            Wikitext2(tmp_path, other_data=True)
     made.wikitext(tmp_path)
     for state in ("carried", "zero"):
         with pytest.raises(ValueError, match=r"words to train on; batch 30 and length 70 need 2130$"):

@@ -5,13 +5,13 @@ import itertools
 import math
 import os
 import random
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.maintain.timing.peak import traced
 from tasks import text as text_module
 from tasks import windows
 from tasks.text import Text
@@ -122,14 +122,8 @@ def test_a_large_alphabet_costs_no_table(tmp_path):
     points = 0x4E00 + np.random.default_rng(0).integers(0, 20_000, 200_000)
     (tmp_path / "a.txt").write_text("".join(map(chr, points)), encoding="utf-8")
     task = Text(tmp_path / "a.txt")
-    tracemalloc.start()
-    try:
-        baseline = task.baseline
-        most = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert most < 30e6
-    assert math.isclose(baseline, math.log(20_000), rel_tol=0.01)
+    assert traced(lambda: task.baseline) < 30e6
+    assert math.isclose(task.baseline, math.log(20_000), rel_tol=0.01)
 
 
 CUT = r"is cut short: its last character, at byte 700, is incomplete; expected UTF-8 text$"
@@ -188,17 +182,16 @@ def test_memory_of_a_long_text(tmp_path, monkeypatch):
     """At most twice the file's size, with its baseline, and what a piece costs; of 300 kinds of characters too."""
     monkeypatch.setattr(text_module, "_PIECE", 1 << 16)
     monkeypatch.setattr(windows, "_COUNTED", 1 << 16)
+
+    def used():
+        task = Text(tmp_path / "a.txt")
+        assert task.baseline > 0
+        next(task.batches(np.random.default_rng(0), 10))
+
     for characters in ("abcdefgh \n", "".join(map(chr, range(200, 500)))):
         (tmp_path / "a.txt").write_text(characters * (12_000_000 // len(characters)), encoding="utf-8")
         size = (tmp_path / "a.txt").stat().st_size
-        tracemalloc.start()
-        try:
-            task = Text(tmp_path / "a.txt")
-            assert task.baseline > 0
-            next(task.batches(np.random.default_rng(0), 10))
-            assert tracemalloc.get_traced_memory()[1] < 2 * size
-        finally:
-            tracemalloc.stop()
+        assert traced(used) < 2 * size
 
 
 def test_sha256(tmp_path):

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.torture.judging import SURVIVED, Verdict, judge, must_survive
+from tests.torture.judging import SURVIVED, Verdict, judge
 from tests.torture.room import Outcome, Room, chosen, differs, end_of, to_go_on
 
 COUNT = 100
@@ -26,20 +26,10 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     return rng.choice(kinds)(room, rng, name)
 
 
-def _finish(room: Room, outcome: Outcome, name: str, folder: Path) -> Outcome:
-    """With room on the disk."""
-    end = room.run("scripts.train", *to_go_on(name, folder))
-    expected = room.expected["whole", name]
-    outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
-    return outcome
-
-
-def _verdict(end: dict[str, Any], room: Room, name: str, folder: Path, codes: tuple[int, ...] = (2,)) -> Verdict:
+def _verdict(end: dict[str, Any], room: Room, name: str, folder: Path) -> Verdict:
     """Refused in one line that names a file or the folder; or the run did not notice, and is right."""
     expected = room.expected["whole", name]
-    return judge(
-        end, lambda: differs(expected, lambda: end_of(folder)), (folder.name, str(folder)), goes=True, codes=codes
-    )
+    return judge(end, lambda: differs(expected, lambda: end_of(folder)), (folder.name, str(folder)), goes=True)
 
 
 def _call(room: Room, rng: random.Random, name: str) -> Outcome:
@@ -56,7 +46,7 @@ def _call(room: Room, rng: random.Random, name: str) -> Outcome:
             outcome.what += ", of a run that goes on"
         end = room.run("scripts.train", *to_go_on(name, folder), at=at, number=n, errno=number, lasting=lasting)
         outcome.add(f"train, {words}", _verdict(end, room, name, folder))
-        return _finish(room, outcome, name, folder)
+        return room.finish(outcome, name, folder)
 
 
 def _small_files(room: Room, rng: random.Random, name: str) -> Outcome:
@@ -68,7 +58,7 @@ def _small_files(room: Room, rng: random.Random, name: str) -> Outcome:
         folder = aside / name
         end = room.run("scripts.train", *to_go_on(name, folder), file_size=size)
         outcome.add("train", _verdict(end, room, name, folder))
-        return _finish(room, outcome, name, folder)
+        return room.finish(outcome, name, folder)
 
 
 def _stdout(room: Room, rng: random.Random, name: str) -> Outcome:
@@ -85,7 +75,7 @@ def _stdout(room: Room, rng: random.Random, name: str) -> Outcome:
         for module, *words in (("scripts.evaluate", folder), ("ortho_ref.conformance", "list")):
             end = room.run(module, *words, stdout="/dev/full")
             outcome.add(module, judge(end, lambda: "exit code 0 for a result that nobody got", goes=True))
-        return _finish(room, outcome, name, folder)
+        return room.finish(outcome, name, folder)
 
 
 def _real(room: Room, rng: random.Random, name: str) -> Outcome:
@@ -101,7 +91,7 @@ def _real(room: Room, rng: random.Random, name: str) -> Outcome:
         end = room.run("scripts.train", *to_go_on(name, folder))
         outcome.add("train", _verdict(end, room, name, folder))
         (disk / "filler").unlink()
-        return _finish(room, outcome, name, folder)
+        return room.finish(outcome, name, folder)
 
 
 def _fill(filler: Path, free: int) -> None:
@@ -112,10 +102,10 @@ def _fill(filler: Path, free: int) -> None:
 
 
 @contextlib.contextmanager
-def mounted(folder: Path, size: str = "600k") -> Iterator[Path]:
+def mounted(folder: Path) -> Iterator[Path]:
     """A small file system in memory."""
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True, capture_output=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", folder], check=True, capture_output=True)
     try:
         yield folder
     finally:

@@ -1,6 +1,7 @@
 """A grid of runs, of which workers and program are killed again and again."""
 
 import random
+from pathlib import Path
 
 from tests.scripts.grids import bits, kill_a_cluster, kill_at_random, run, table_of, tiny
 from tests.torture.judging import SURVIVED, WRONG, Verdict
@@ -14,9 +15,7 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     """Twelve runs and twenty SIGKILLs: the table and the bits of a grid that was left alone."""
     outcome = Outcome(f"{RUNS} runs, {KILLS} times SIGKILL")
     with room.scratch() as aside:
-        path = tiny(aside, seeds=RUNS // 2, iterations=120)
-        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
-        outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
+        path = _left_alone(aside, outcome)
         killed = kill_at_random(path, aside / "killed", KILLS, rng.getrandbits(32))
         outcome.what += f": {killed['worker']} of workers, {killed['program']} of the program"
         same = bits(aside / "killed") == bits(aside / "left-alone")
@@ -26,13 +25,19 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     return outcome
 
 
+def _left_alone(aside: Path, outcome: Outcome) -> Path:
+    """The file of a grid, once that was run to its end."""
+    path: Path = tiny(aside, seeds=RUNS // 2, iterations=120)
+    code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
+    outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
+    return path
+
+
 def cluster(room: Room, rng: random.Random) -> Outcome:
     """Twelve runs, and twenty SIGKILLs of a Dask worker, the scheduler or the program: the bits of one left alone."""
     outcome = Outcome(f"{RUNS} runs on clusters")
     with room.scratch() as aside:
-        path = tiny(aside, seeds=RUNS // 2, iterations=120)
-        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
-        outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
+        path = _left_alone(aside, outcome)
         killed = kill_a_cluster(path, aside / "killed", KILLS, rng.getrandbits(32))
         outcome.what += f", killed: {killed}"
         same = bits(aside / "killed") == bits(aside / "left-alone")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.scripts.runs import POINTS
-from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, must_survive, raw_characters
-from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs, end_of, to_go_on
+from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters
+from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, to_go_on
 from tests.torture.room import chosen as chosen_run
 
 COUNT = 100
@@ -29,10 +29,7 @@ def trial(room: Room, rng: random.Random) -> Outcome:
             outcome.add(f"train, {words}", _ended(end))
             for use in rng.sample(READERS, 2):
                 outcome.add(use, _read_between(room, use, name, folder, aside))
-        end = room.run("scripts.train", *to_go_on(name, folder))
-        expected = room.expected["whole", name]
-        outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
-    return outcome
+        return room.finish(outcome, name, folder)
 
 
 def _ending(rng: random.Random, calls: dict[str, int]) -> tuple[dict[str, Any], str]:
@@ -88,9 +85,7 @@ def race(room: Room, rng: random.Random) -> Outcome:
         ends = _at_once(room, ways, folder, rng)
         for way, end in zip(ways, ends, strict=True):
             outcome.add(way, judge(end, lambda: "", (str(folder),)))
-        end = room.run("scripts.train", *to_go_on("run", folder))
-        expected = room.expected["whole", "run"]
-        outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
+        room.finish(outcome, "run", folder)
     if outcome.kind == REFUSED:  # two of three are, as it should be
         outcome.verdicts = [(use, Verdict(SURVIVED, verdict.why)) for use, verdict in outcome.verdicts]
     return outcome

@@ -20,7 +20,7 @@ from ortho_ref.training.run_folder import CONFIG, LAST, METRICS_FILE, PREVIOUS, 
 from tests.scripts.runs import Forks
 from tests.scripts.test_train import RUN
 from tests.scripts.test_train import end_of as left_by
-from tests.torture.judging import SURVIVED, WRONG, Verdict, judge, worst
+from tests.torture.judging import SURVIVED, WRONG, Verdict, judge, must_survive, worst
 
 #: Seconds for one use, and bytes that it may ask for on top of what a fork has.
 LIMIT, MEMORY = 60.0, 2 << 30
@@ -247,6 +247,13 @@ class Room:
         if (verdict.kind != SURVIVED or not use.writes) and (changed := changes(before, contents(folder))):
             return worst([verdict, Verdict(WRONG, f"{verdict.kind}, and the folder is not as it was: {changed}")])
         return verdict
+
+    def finish(self, outcome: Outcome, name: str, folder: Path) -> Outcome:
+        """Nothing is in the way of a run any more: it goes on, and its result is that of one left alone."""
+        end = self.run("scripts.train", *to_go_on(name, folder))
+        expected = self.expected["whole", name]
+        outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
+        return outcome
 
 
 def end_of(folder: Path) -> dict[str, Any]:

@@ -47,11 +47,6 @@ def tagged_lines(file: str, source: str) -> dict[int, list[str]]:
     return {line: tags for line, text in pairs if (tags := tags_of(text))}
 
 
-def code_tags(source: str) -> list[str]:
-    """Tags in the comments of a source, in order of first appearance."""
-    return tags_of(comments(source))
-
-
 @cache
 def docstrings(source: str) -> str:
     """The docstrings of a source, of the file, its classes and its functions."""

@@ -115,7 +115,7 @@ def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
     return value
 
 
-def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOLDER) -> None:
+def store_map(own: Map, report: dict[str, Any], printed: str) -> None:
     """Store what the kit said of a map."""
     value = {
         "command": own.command,
@@ -124,7 +124,7 @@ def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOL
         "page": printed.strip(),
     }
     value |= {name: report[name] for name in ("kit", "ok", "is", "problems")}
-    files.write_sealed(folder / f"{own.name}.json", MAP_FORMAT, value, StoredMap)
+    files.write_sealed(FOLDER / f"{own.name}.json", MAP_FORMAT, value, StoredMap)
 
 
 def _is_there(package: str) -> bool:

@@ -16,7 +16,7 @@ from ortho_ref.conformance.__main__ import described, main
 from ortho_ref.conformance.cases.case_files import select
 from tests.line import CHILD, PATIENCE
 from tests.ortho_ref.conformance.adapters import BY_ID
-from tests.streams import FULL, NO_STDERR
+from tests.streams import FULL, NO_STDERR, harmless
 
 ROOT = Path(__file__).parents[3]
 ADAPTER = """
@@ -506,10 +506,6 @@ def test_a_report_that_cannot_be_written(call, adapter, tmp_path):
     assert call(*own, "optimizer/sgd", "--report", tmp_path / "out.json")[0] == 1
     assert (tmp_path / "out.json").is_symlink()
     assert json.loads((tmp_path / "there.json").read_text())["ok"] is False
-
-
-def harmless(text):
-    return all(c.isprintable() or c in "\n\t" for c in text)
 
 
 SAYS = """

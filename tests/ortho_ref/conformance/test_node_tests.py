@@ -10,12 +10,9 @@ from ortho_ref.conformance.cases.case import DTYPES
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.cases.node_tests import export_node_tests, node_test
 from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.ortho_ref.conformance.everyday import sigmoid
 
 WHAT = {"Relu": lambda a: np.maximum(a, 0), "Tanh": np.tanh}
-
-
-def sigmoid(a):
-    return 1 / (1 + np.exp(-a))
 
 
 def step(operator, attributes, x, state, W, R, B):

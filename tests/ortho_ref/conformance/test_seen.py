@@ -19,14 +19,10 @@ from ortho_ref.conformance.report import FAILED, Report, Result
 from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.conformance.running.sizes import sizes_told
 from tests.ortho_ref.conformance.adapters import BY_ID, answering
-from tests.ortho_ref.conformance.near_misses import altered, by_forward_differences, of_phi
+from tests.ortho_ref.conformance.near_misses import altered, by_forward_differences, of_phi, reshaped
 
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 GRU, LSTM, UPDATE = "cell/gru_reset_before/tanh", "cell/lstm/square", "update/scaled_cayley"
-
-
-def by_reshape(a):
-    return np.swapaxes(a, 0, 1).reshape(a.shape)
 
 
 HINTS = [
@@ -35,7 +31,7 @@ HINTS = [
     (GRU, "h", lambda a: np.concatenate([a[:1], a[:0:-1]]), "what is expected, the steps in reverse"),
     (GRU, "h", lambda a: np.broadcast_to(a[3], a.shape), "the same at every step"),
     (GRU, "h", lambda a: a[:, [1, 0, 2, 3]], "what is expected along axis 1 in another order: 1, 0, 2, 3"),
-    (GRU, "h", by_reshape, "what is expected by a reshape in place of a transpose of axes 0 and 1"),
+    (GRU, "h", reshaped, "what is expected by a reshape in place of a transpose of axes 0 and 1"),
     (GRU, "d_weights.U_c", lambda a: a[:, ::-1], "along axis 1 in another order: 4, 3, 2, 1, ..."),
     (GRU, "d_weights.U_c", lambda a: np.sort(a, axis=None).reshape(a.shape), "the right numbers in another order"),
     (GRU, "d_weights.U_c", lambda a: a + 0.5, "0.5 more than what is expected, in every entry"),

@@ -32,6 +32,11 @@ def iterations_of(out):
         return folder.iterations()
 
 
+def contents(folder):
+    """Name -> bytes of every file in it."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 def write_config(out, config):
     """Another config, sealed as it has to be; its seal."""
     return files.write_sealed(Path(out) / CONFIG, CONFIG_FORMAT, config, forms.Config)

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sys
-import tracemalloc
 
 import msgspec
 import numpy as np
@@ -19,9 +18,10 @@ from ortho_ref.losses import METRICS
 from ortho_ref.training import checkpoint, forms, run_folder
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
+from scripts.maintain.timing.peak import traced
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.training.reading import choices, read_config, read_metrics, read_summary
-from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
+from tests.ortho_ref.training.reading import choices, contents, read_config, read_metrics, read_summary
+from tests.ortho_ref.training.test_trainer import network_for, small_trainer
 
 READERS = {
     "config.json": ("resume", "load", "config", "metrics", "summary"),
@@ -637,10 +637,9 @@ def test_a_folder_that_says_it_is_large(finished, tmp_path):
     for name in ("best", "last"):
         checkpoint.save(out / f"{name}.safetensors", state)
     (out / "summary.json").unlink()
-    tracemalloc.start()
-    try:
+
+    def refused():
         with pytest.raises(ValueError, match=r"layer0\.U is \(1, 1\); the network's is \(6000, 6000\)"):
             load(out)
-        assert tracemalloc.get_traced_memory()[1] < 8e6
-    finally:
-        tracemalloc.stop()
+
+    assert traced(refused) < 8e6

@@ -16,10 +16,10 @@ from ortho_ref.training.optimizers import SGD, Adam, ByName
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.training.reading import iterations_of, read_metrics, read_summary
+from tests.ortho_ref.training.reading import contents, iterations_of, read_metrics, read_summary
 from tests.ortho_ref.training.test_checkpoint import assert_same
 from tests.ortho_ref.training.test_run_folder import changed, config
-from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
+from tests.ortho_ref.training.test_trainer import network_for, small_trainer
 
 OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_every": 3}
 

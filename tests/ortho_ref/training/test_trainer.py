@@ -33,7 +33,7 @@ from ortho_ref.training.task import Batch, Tokens, Vectors
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tasks.text import Text
-from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary
+from tests.ortho_ref.training.reading import contents, read_config, read_metrics, read_summary
 from tests.ortho_ref.training.test_checkpoint import assert_same
 
 
@@ -130,11 +130,6 @@ def without_speed(records):
 def fresh(folder):
     """A new folder in it: a run never writes over another's metrics."""
     return Path(tempfile.mkdtemp(dir=folder))
-
-
-def contents(folder):
-    """Name -> bytes of every file in it."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def tree(path):
