@@ -14,8 +14,6 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ortho_ref.backend import Array, library_of
 
 #: Up to so many words a device multiplies by dense one-hot rows.
@@ -41,7 +39,7 @@ def sums(tokens: Array, rows: Array, m: int) -> Iterator[Array]:
     xp = library.xp
     if library.device == "cpu":
         N, csr_matrix = len(tokens), importlib.import_module("scipy.sparse").csr_matrix
-        one_hot = (np.ones(N, rows.dtype), tokens.astype(np.int32), np.arange(N + 1, dtype=np.int32))
+        one_hot = (xp.ones(N, rows.dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
         matrix = csr_matrix(one_hot, shape=(N, m)).T
     elif m <= FEW:
         matrix = (tokens == xp.arange(m)[:, None]).astype(rows.dtype)
