@@ -45,7 +45,7 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
     dU, db_inside = sequence.backward(loop, inputs, tape.shape, [sequence.shape_of_sums(U, g), (n,)])
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
     return SequenceGradients(
-        {"W": dW, "U": sequence.gradient_of_one(weights["U"], dU), "b": db}, inputs.dx, sequence.cut(g, n)
+        {"W": dW, "U": sequence.gradient_of_one(weights["U"], U, dU), "b": db}, inputs.dx, sequence.cut(g, n)
     )
 
 

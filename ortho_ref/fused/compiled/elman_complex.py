@@ -96,7 +96,7 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
 
     dU, db = sequence.backward(loop, inputs, (T, B, 2 * n), [sequence.shape_of_sums(U, g), (n,)])
     dW = inputs.sums()[0][0]
-    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.gradient_of_one(weights["U"], dU)), "b": db}
+    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.gradient_of_one(weights["U"], U, dU)), "b": db}
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, 2 * n).view(tape.h.dtype))
 
 

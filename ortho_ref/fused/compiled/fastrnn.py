@@ -56,7 +56,7 @@ def unroll_back(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Ar
     dU, db_inside, dalpha, dbeta = sequence.backward(loop, inputs, tape.shape, shapes)
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
     gates = cell.gates_pullback(weights, dalpha.sum(), dbeta.sum())  # [bp:fastrnn/4] [bp:fastrnn/5]
-    dweights = {"W": dW, "U": sequence.gradient_of_one(weights["U"], dU), "b": db} | gates
+    dweights = {"W": dW, "U": sequence.gradient_of_one(weights["U"], U, dU), "b": db} | gates
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, n))
 
 

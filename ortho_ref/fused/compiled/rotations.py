@@ -6,7 +6,7 @@ Backward, the rotations in reverse, on y = U h_{t-1} and on its cotangent
     dt += dy_j y_i - dy_i y_j                              [bp:rotation] [bp:phase/phi] [bp:phase/omega]
     x, dx: the rotation by -t of y, dy                     [bp:rotation] [bp:phase] [bp:perm]
 
-Rows of the batch go eight at a time, each in a lane of a vector; a row of zeros fills up the last eight.
+Rows of the batch go eight at a time, each in a lane of a vector; rows of zeros fill up the last eight.
 """
 
 from typing import Any, NamedTuple
@@ -27,10 +27,11 @@ LANES = 8
 
 
 class Turns(NamedTuple):
-    """Rotations in turn: the two rows of each (K,), its cosine and sine, and where the rows of U h are at the end."""
+    """Rotations in turn: of each (K,) two rows, and its angle's place, cosine and sine; where the rows of U h end."""
 
     upper: Array
     lower: Array
+    angle: Array
     cosine: Array
     sine: Array
     rows: Array
@@ -40,12 +41,11 @@ def turns(U: Factors) -> Turns:
     """The rotations that U is a product of."""
     upper, lower, angle, rows = U.kept.planar(len(U.buffers["U"]), U.buffers)
     angles = np.concatenate([own.ravel() for own in U.params.values()])[angle]
-    return Turns(upper, lower, np.cos(angles), np.sin(angles), rows)
+    return Turns(upper, lower, angle, np.cos(angles), np.sin(angles), rows)
 
 
-def gradients(U: Factors, sums: Array) -> Params:
+def gradients(U: Factors, angle: Array, sums: Array) -> Params:
     """Those of the parameters, by name, from each rotation's sums by lanes (K, LANES)."""
-    _, _, angle, _ = U.kept.planar(len(U.buffers["U"]), U.buffers)
     flat = np.zeros(sum(own.size for own in U.params.values()), sums.dtype)
     np.add.at(flat, angle, sums.sum(axis=1))
     parts = np.split(flat, np.cumsum([own.size for own in U.params.values()])[:-1])

@@ -145,9 +145,9 @@ def shape_of_sums(U: Array | rotations.Turns, g: Array) -> tuple[int, ...]:
     return 1, U.shape[1], g.shape[1]
 
 
-def gradient_of_one(U: Array | Factors, sums: Array) -> Array | Params:
+def gradient_of_one(U: Array | Factors, packed: Array | rotations.Turns, sums: Array) -> Array | Params:
     """That of U, or of its angles by name, from sums (1, ...) that `recur_back` and `recurrent_gradient` made."""
-    return rotations.gradients(U, sums[0]) if isinstance(U, Factors) else recurrent_gradients(sums)[0]
+    return rotations.gradients(U, packed.angle, sums[0]) if isinstance(U, Factors) else recurrent_gradients(sums)[0]
 
 
 class Inputs:
