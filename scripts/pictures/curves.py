@@ -25,7 +25,7 @@ UNITS = {
     "accuracy": "held-out accuracy",
     "binary_accuracy": "held-out accuracy",
     "sequence_accuracy": "share of whole answers",
-    "within_0.04": "share of sums missed by less than 0.04",
+    "within_0.04": "share right to 0.04",
     "bits_per_character": "bits per character",
     "perplexity": "perplexity",
     "root_mean_squared_error": "root mean squared error",
