@@ -18,7 +18,7 @@ from ortho_ref.initial import uniform
 from ortho_ref.parametrizations import FFTRotations, StructuredUnitary
 from ortho_ref.recurrent import Recurrent
 from scripts.evaluate import _engine as engine_here
-from scripts.grid.config import settled
+from scripts.grid.settled import settled
 
 pytest.importorskip("numba")
 loops = importlib.import_module("ortho_ref.fused.compiled.sequence")

@@ -9,10 +9,11 @@ import pytest
 from ortho_ref.files import DamagedFile
 from ortho_ref.training.runs import summarize
 from scripts import experiment as program
-from scripts.grid.config import begun, settled
+from scripts.grid.config import begun
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.results import ENDED, LINES, Results, columns_of, lines_of, read_runs
+from scripts.grid.settled import settled
 from tests.scripts.runs import ROOT, call, refusal
 
 RESULTS = ROOT / "results"

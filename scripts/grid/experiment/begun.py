@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.grid.config import known, model_options_of
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.file import Experiment
 from scripts.grid.experiment.states import State
+from scripts.grid.settled import known, model_options_of
 
 #: What follows the scale wherever it is not 1, besides what the file names.
 _WITH_SCALE = ("iterations", "eval_every", "log_every", "checkpoint_every", "schedule")

@@ -14,7 +14,6 @@ from ortho_ref import files
 from ortho_ref.formats import Form, check, from_json
 from ortho_ref.training.forms import Summary
 from ortho_ref.training.trainer import Record
-from scripts.grid.config import settled
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import Experiment, read
@@ -22,6 +21,7 @@ from scripts.grid.experiment.measures import Measure
 from scripts.grid.experiment.sessions import Past
 from scripts.grid.experiment.states import State, state_from
 from scripts.grid.options import DEFAULT
+from scripts.grid.settled import settled
 
 FORMAT = "ortho_ref stored run 1"
 #: Row, column and seed.
