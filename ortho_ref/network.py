@@ -54,6 +54,7 @@ from ortho_ref.losses import COMPUTED, LOSSES, check_targets, cross_entropy_of_r
 from ortho_ref.parametrizations import Params
 from ortho_ref.printing import ArraysByName, brief
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
+from ortho_ref.trees import prefixed, under
 
 
 class Forward(NamedTuple):
@@ -261,14 +262,14 @@ class Network:
         params: Params = ArraysByName()
         buffers: NamedBuffers = ArraysByName()
         if self.embedding is not None:
-            params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], dtype=own_dtype))
+            params |= prefixed("embedding.", self.embedding.init(readout_rng.spawn(1)[0], dtype=own_dtype))
         if self.tied:
             del readout["W"]
         for i, (layer, child) in enumerate(zip(self.layers, rngs, strict=True)):
             own, own_buffers = layer.init(child, dtype=own_dtype)
-            params |= _with_prefix(f"layer{i}.", own)
-            buffers |= _with_prefix(f"layer{i}.", own_buffers)
-        params |= _with_prefix("readout.", readout)
+            params |= prefixed(f"layer{i}.", own)
+            buffers |= prefixed(f"layer{i}.", own_buffers)
+        params |= prefixed("readout.", readout)
         return params, buffers
 
     def forward(
@@ -359,7 +360,7 @@ class Network:
         x = dropped(inputs, x)  # [bp:lm-dropout/scale]
         tapes, last, weights, scales = [], [], [], []
         for i, layer in enumerate(self.layers):
-            weights.append(dropout.weights(i, _without_prefix(f"layer{i}.", params)))
+            weights.append(dropout.weights(i, under(f"layer{i}.", params)))
             own, _, taken = self._layer(i, params, buffers, weights[i])
             h, tape = layer.run(own, taken, x, None if h0 is None else h0[i])
             tapes.append(tape)
@@ -377,7 +378,7 @@ class Network:
         shapes = self.shapes_around()
         lacking = [name for name in shapes if name not in params]
         for i, layer in enumerate(self.layers):
-            lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
+            lacking += [f"layer{i}.{name}" for name in layer.lacking(under(f"layer{i}.", params))]
         if lacking:
             raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
         of_layers = tuple(f"layer{i}." for i in range(len(self.layers)))
@@ -463,7 +464,7 @@ class Network:
         self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array, dreadout: Weights
     ) -> Params:
         """Of every parameter, from the gradients by what the readout read and by its weights."""
-        gradients = _with_prefix("readout.", dreadout) | self.below_readout(params, buffers, tape, dread)
+        gradients = prefixed("readout.", dreadout) | self.below_readout(params, buffers, tape, dread)
         if self.tied:
             gradients["embedding.E"] = gradients["embedding.E"] + gradients["readout.W"]  # [bp:lm-embedding/tied]
         return ArraysByName({name: gradients[name] for name in params})
@@ -499,7 +500,7 @@ class Network:
         dh = real_features_pullback(dfeatures, layer.cell.complex)
         own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
         gradients = _scaled(own.params, tape.weights[i])  # [bp:lm-dropout/weights_gradient]
-        return _with_prefix(f"layer{i}.", gradients), own.x
+        return prefixed(f"layer{i}.", gradients), own.x
 
     def loss_and_gradients(
         self,
@@ -607,9 +608,9 @@ class Network:
         new_buffers: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
             with named(f"layer{i}", "."):
-                own, own_buffers = layer.move(*self._own(i, params, buffers), _without_prefix(f"layer{i}.", deltas))
-            moved |= _with_prefix(f"layer{i}.", own)
-            new_buffers |= _with_prefix(f"layer{i}.", own_buffers)
+                own, own_buffers = layer.move(*self._own(i, params, buffers), under(f"layer{i}.", deltas))
+            moved |= prefixed(f"layer{i}.", own)
+            new_buffers |= prefixed(f"layer{i}.", own_buffers)
         return ArraysByName({name: moved[name] for name in params}), new_buffers
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
@@ -617,7 +618,7 @@ class Network:
         self.check_params(params, buffers)
         rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
-            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
+            rebuilt |= prefixed(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
 
     @property
@@ -634,7 +635,7 @@ class Network:
 
     def count(self, params: Params) -> int:
         """Free real parameters of embedding, layers and readout; of a tied W once."""
-        own = sum(layer.count(_without_prefix(f"layer{i}.", params)) for i, layer in enumerate(self.layers))
+        own = sum(layer.count(under(f"layer{i}.", params)) for i, layer in enumerate(self.layers))
         return own + sum(value.size for name, value in params.items() if name.startswith(("readout.", "embedding.")))
 
     def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
@@ -643,7 +644,7 @@ class Network:
         self._check_buffers(buffers)
         figures: dict[str, dict[str, float]] = {}
         for i, layer in enumerate(self.layers):
-            figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))
+            figures |= prefixed(f"layer{i}.", layer.health(under(f"layer{i}.", buffers)))
         return figures
 
     def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
@@ -664,7 +665,7 @@ class Network:
 
     def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
         """Layer i's parameters and buffers, by its own names."""
-        return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", buffers)
+        return under(f"layer{i}.", params), under(f"layer{i}.", buffers)
 
 
 def _read(tape: NetworkTape) -> Array:
@@ -675,11 +676,3 @@ def _read(tape: NetworkTape) -> Array:
 def _scaled(values: Params, scales: Weights) -> Params:
     """The values, each times its scale, if it has one."""
     return values | {name: scale * values[name] for name, scale in scales.items()} if scales else values
-
-
-def _with_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {prefix + name: value for name, value in values.items()}
-
-
-def _without_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {name[len(prefix) :]: value for name, value in values.items() if name.startswith(prefix)}

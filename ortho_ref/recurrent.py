@@ -39,6 +39,7 @@ from ortho_ref.fused import compiled, factored, persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.printing import ArraysByName, brief
+from ortho_ref.trees import under
 
 NamedBuffers = dict[str, Buffers]
 ENGINES = ("fused", "scan", "persistent", "compiled", "factored")
@@ -330,7 +331,7 @@ class Recurrent:
         """What the engine takes: the dense weights, or U as its factors."""
         weights = self.dense(params, buffers)
         if self.engine == "factored":
-            weights["U"] = factored.Factors(self.constrained["U"], _own(params, "U"), buffers["U"])
+            weights["U"] = factored.Factors(self.constrained["U"], under("U.", params), buffers["U"])
         return weights
 
     def lacking(self, params: Params) -> list[str]:
@@ -360,7 +361,7 @@ class Recurrent:
         rebuilt: NamedBuffers = ArraysByName()
         for name, kept in self.constrained.items():
             with named(name):
-                rebuilt[name] = dict(kept.rebuild(_own(params, name), buffers[name]))
+                rebuilt[name] = dict(kept.rebuild(under(f"{name}.", params), buffers[name]))
         return rebuilt
 
     def forward(
@@ -460,7 +461,7 @@ class Recurrent:
                 pulled = gradient
                 if not isinstance(gradient, dict):  # "factored" gives those of the parameters themselves
                     with named(name):
-                        pulled = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
+                        pulled = self.constrained[name].pullback(under(f"{name}.", params), buffers[name], gradient)
                 gradients |= {f"{name}.{key}": value for key, value in pulled.items()}
             else:
                 gradients[name] = gradient
@@ -504,7 +505,7 @@ class Recurrent:
         new_buffers: NamedBuffers = ArraysByName(buffers)
         for name, kept in self.constrained.items():
             with named(name):
-                own, own_buffers = kept.retract(_own(params, name), buffers[name], _own(deltas, name))
+                own, own_buffers = kept.retract(under(f"{name}.", params), buffers[name], under(f"{name}.", deltas))
             moved |= {f"{name}.{key}": value for key, value in own.items()}
             new_buffers[name] = dict(own_buffers)
         for name in params:
@@ -551,8 +552,3 @@ class Recurrent:
             with named(name):
                 figures[name] = kept.health(buffers[name])
         return figures
-
-
-def _own(flat: Params, name: str) -> Params:
-    """The entries of one parametrized weight, under the parametrization's own names."""
-    return {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}

@@ -1,4 +1,4 @@
-"""Trees of dicts and lists, and what is in them by its path, "params/layer0.U_c.A"."""
+"""Trees of dicts and lists, and what is in them by its path, "params/layer0.U_c.A", or under a prefix, "layer0."."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,3 +25,13 @@ def nested(paths: Mapping[str, Any]) -> dict[str, Any]:
             place = place.setdefault(folder, {})
         place[leaf] = value
     return tree
+
+
+def under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values whose names begin with a prefix, by their names without it."""
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def prefixed(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by their names behind a prefix."""
+    return {prefix + name: value for name, value in values.items()}

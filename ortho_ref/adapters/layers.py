@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, own_weights, time_first
 from ortho_ref.converters.config import cell_of
 from ortho_ref.converters.framework import Arrays, Framework
 from ortho_ref.parametrizations.cayley import signs
+from ortho_ref.trees import under
 
 
 class Layer(NamedTuple):

@@ -13,11 +13,11 @@ from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, wants_grad
 from ortho_ref.adapters.weight_map import TRIAL, Layout, Spec, WeightMap
 from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.conformance.running.implementation import OfCell
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
+from ortho_ref.trees import under
 
 #: run(case) -> the outputs, or None for what it is not.
 Adapter: TypeAlias = Callable[[Any], Arrays | None]

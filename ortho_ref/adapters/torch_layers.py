@@ -9,8 +9,8 @@ import numpy as np
 from ortho_ref import converters
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.sequence import Call
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.converters.framework import Arrays
+from ortho_ref.trees import under
 
 
 class TorchLayers(ByWay):

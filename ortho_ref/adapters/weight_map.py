@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.cases.layered import Direction, is_bias
+from ortho_ref.conformance.cases.layered import Direction
 from ortho_ref.converters.config import Config, cell_of
-from ortho_ref.converters.framework import Arrays, Framework
+from ortho_ref.converters.framework import Arrays, Framework, is_bias
 
 #: An array -> "W_r", "W_r.T", "-W_u", "0", a list of them that is joined, or a list of lists.
 Spec: TypeAlias = Mapping[str, str | Sequence[str] | Sequence[Sequence[str]]]

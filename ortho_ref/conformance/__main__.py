@@ -25,7 +25,7 @@ from ortho_ref.boundary import nearest, not_among
 from ortho_ref.conformance.cases.case import DTYPES, HALF, Vector
 from ortho_ref.conformance.cases.case_files import find, select
 from ortho_ref.conformance.cases.export import export
-from ortho_ref.conformance.cases.forward import forward_of
+from ortho_ref.conformance.cases.forward import has_forward
 from ortho_ref.conformance.maps import command as map_command
 from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.report import Report, Result
@@ -190,7 +190,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.dtype in HALF and not given.forward:
         raise ValueError(f"--dtype {given.dtype} is of forward passes; give --forward too")
     if given.forward:
-        chosen = forward_of(chosen, given.dtype)
+        chosen = [vector for vector in chosen if has_forward(vector, given.dtype)]
     baseline = {} if given.baseline is None else read_baseline(given.baseline, given.dtype, given.forward)
     check_places({"--report": given.report})
     with _terminated() as stack:
@@ -252,7 +252,7 @@ def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given:
         STDERR.say(f"interrupted after {len(done)} of {len(chosen)} cases")
     if failed is not None:  # not before the table, which is all that there is of the run then
         raise failed
-    return stopped or report.exit_code
+    return stopped or (0 if report.ok else 1)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -277,9 +277,9 @@ def _progress(done: list[Result], cases: int, result: Result) -> None:
 
 
 def _new(given: argparse.Namespace) -> None:
-    from ortho_ref.adapters.starting_point import FRAMEWORKS, starting_point  # here: it loads every model
+    from ortho_ref.adapters.starting_point import starting_point  # here: it loads every model
 
-    framework = next(name for name in FRAMEWORKS if getattr(given, name) is not None)
+    framework = next(name for name in _NAMES if getattr(given, name) is not None)
     path: Path | None = given.out
     try:
         text = starting_point(framework, getattr(given, framework), "mine.py" if path is None else str(path))

@@ -114,7 +114,7 @@ def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: st
         with np.errstate(all="ignore"):
             one = _compared(vector, name, given[name], size[name], tolerance(case.kind, dtype))
             if case.kind == "initial" and "values" in case.config:
-                one = _as_drawn(one, case.config, name, given[name], dtype)
+                one = _as_drawn(one, case.config, name, given[name])
             if case.kind == "optimizer" and "parameter0" in case.inputs:
                 one = _as_moved(one, vector, given[name], dtype)
         beyond = one.passed and not one.remark and 0 < explained * BEYOND < one.error
@@ -122,11 +122,11 @@ def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: st
     return found
 
 
-def _as_drawn(found: Comparison, config: Config, name: str, given: np.ndarray | NoArray, dtype: str) -> Comparison:
+def _as_drawn(found: Comparison, config: Config, name: str, given: np.ndarray | NoArray) -> Comparison:
     """Draws of initial values, by range and moments; what is no array of the right shape stays as it is."""
     if isinstance(given, NoArray) or (found.remark and found.error == np.inf):
         return found
-    off, remark = initial.judged(config["values"][name], np.asarray(given), dtype)
+    off, remark = initial.judged(config["values"][name], np.asarray(given), found.tolerance)
     return replace(found, error=off * found.tolerance if off <= 1 else off, remark=remark)  # never nearly right
 
 

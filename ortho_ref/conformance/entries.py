@@ -42,6 +42,8 @@ def wrong_entries(
     vector: Vector, given: Mapping[str, np.ndarray | NoArray], compared: Mapping[str, Comparison]
 ) -> dict[str, Wrong]:
     """Of every output that is wrong and of the right shape its wrong entries."""
+    if vector.case.kind == "initial":  # of draws no entry is right or wrong
+        return {}
     size, found = scales_of(vector), {}
     for name, comparison in compared.items():
         array, expected = given[name], vector.expected[name]
@@ -51,7 +53,9 @@ def wrong_entries(
             continue
         with np.errstate(all="ignore"):
             array = array.astype(np.float64)
-            off = np.nan_to_num(np.abs(np.asarray(array - expected)), nan=np.inf, posinf=np.inf)
+            at_kink = name in vector.low and name in vector.high
+            low, high = (vector.low[name], vector.high[name]) if at_kink else (expected, expected)
+            off = np.nan_to_num(np.asarray(np.maximum(low - array, array - high)), nan=np.inf, posinf=np.inf)
         wrong = np.argwhere(off > comparison.tolerance * size[name])  # [] for a number that is right, else [[]]
         if len(wrong):
             worst = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()

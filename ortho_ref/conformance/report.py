@@ -199,11 +199,6 @@ class Report(Printed):
         return passed and not self.interrupted and not self.worse and not self.alone
 
     @property
-    def exit_code(self) -> int:
-        """0 where it is `ok`, or 1."""
-        return 0 if self.ok else 1
-
-    @property
     def shown(self) -> list[Result]:
         """Those with a row of their own: where many are unsupported, the others; of many those that say what is new."""
         rows = self._supported

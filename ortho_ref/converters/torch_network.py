@@ -29,6 +29,7 @@ from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 from ortho_ref.recurrent import NamedBuffers, Recurrent
+from ortho_ref.trees import under
 
 NAMES = ("pytorch", "ours")
 
@@ -78,13 +79,13 @@ def to_torch(
         that the network does not have; or params and buffers that do not fit.
     """
     layers, around = _layers(network), _around(network, readout, embedding)
-    weights = {own: layer.weights(_of(params, own), _of(buffers or {}, own)) for own, layer in layers.items()}
+    weights = {own: layer.weights(under(own, params), under(own, buffers or {})) for own, layer in layers.items()}
     state = {theirs: np.array(params[ours], order="C") for theirs, ours in around.items()}
     if _names(layers, names) == "ours":
         if not bias:
             raise ValueError("bias is False; allowed with names='ours': True")
         for own, layer in layers.items():
-            every = weights[own] | _of(params, own)
+            every = weights[own] | under(own, params)
             state |= {f"{dotted(prefix)}{own}{name}": np.array(every[name], order="C") for name in _wanted(layer)}
         return state
     config = {**_pytorch_config(layers), "bias": bias}
@@ -157,7 +158,7 @@ def from_torch(
                 own_params[own] = a
                 continue
             try:
-                had = _of(params or {}, f"{own}."), (buffers or {}).get(own)
+                had = under(f"{own}.", params or {}), (buffers or {}).get(own)
                 kept, own_buffers[own] = _kept(layer.constrained[name], a, *had)
             except ValueError as error:
                 raise ValueError(f"{own}: {error}") from None
@@ -257,10 +258,6 @@ def _read_around(network: Network | Recurrent, around: Mapping[str, str], state:
             )
         found[ours] = a
     return found
-
-
-def _of(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
 def _check_sizes(prefix: str, layer: Recurrent, weights: Arrays) -> None:

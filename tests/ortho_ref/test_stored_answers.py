@@ -17,9 +17,10 @@ from gradients import bounds
 from ortho_ref import models
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.case import in_precision, under
+from ortho_ref.conformance.cases.case import in_precision
 from ortho_ref.conformance.cases.reference import cell_of, optimizer_of
 from ortho_ref.training.optimizers import ByName
+from ortho_ref.trees import under
 from tasks.by_name import TASKS
 
 FOLDER = Path(__file__).parents[1] / "answers"

@@ -172,7 +172,7 @@ REWRITTEN = (
     "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
     "import ortho_ref.conformance.running.runner as c; c.FAILED = c.PASSED",
     "import ortho_ref.conformance.cases.case_files as c; [v.expected.update(wrong(case)) for v in c.vectors()]",
-    *("sys.modules['ortho_ref.conformance.report'].Report.exit_code = 0", "sys.exit = lambda code=0: os._exit(0)"),
+    *("sys.modules['ortho_ref.conformance.report'].Report.ok = True", "sys.exit = lambda code=0: os._exit(0)"),
     *("os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), 9)", "ctypes.string_at(0)", "os.abort()"),
     "os.execv('/bin/true', ['true'])",
     *("sys.setrecursionlimit(10**9); f = lambda: f(); f()", "signal.pause()"),

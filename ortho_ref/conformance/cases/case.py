@@ -101,11 +101,6 @@ def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
 def joined(array: np.ndarray) -> np.ndarray:
     """(..., 2) real -> (...) complex."""
     whole = np.empty(array.shape[:-1], np.result_type(array.dtype, np.complex64))

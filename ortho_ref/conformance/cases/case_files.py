@@ -131,13 +131,12 @@ def key_of(id: str, role: str, name: str) -> str:
     return f"{id}:{role}:{name}"
 
 
-def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS) -> list[Vector]:
+def select(only: str | Sequence[str] | None = None) -> list[Vector]:
     """The cases whose names, or a folder of them, fit a pattern as of a shell, or several: each once; all for None.
 
     ValueError for a pattern that fits none, or what `vectors` refuses.
     """
-    folder = Path(folder)
-    every = vectors(folder)
+    every = vectors()
     if only is None:
         return list(every)
     if not isinstance(only, Iterable):
@@ -157,7 +156,7 @@ def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS
 
 def find(name: str) -> Vector:
     """The case of this name.  ValueError where there is none, which says which is near."""
-    every = {vector.id: vector for vector in vectors(VECTORS)}
+    every = {vector.id: vector for vector in vectors()}
     if name in every:
         return every[name]
     raise ValueError(

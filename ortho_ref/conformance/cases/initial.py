@@ -19,7 +19,6 @@ import numpy as np
 from ortho_ref.conformance.cases.case import Arrays, joined
 
 ERRORS = 6.0
-_EXACT = {"float64": 1e-9, "float32": 5e-5}
 
 
 def expected_of(config: Mapping[str, Any]) -> Arrays:
@@ -28,12 +27,13 @@ def expected_of(config: Mapping[str, Any]) -> Arrays:
     return {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
 
 
-def judged(entry: Mapping[str, Any], given: np.ndarray, dtype: str) -> tuple[float, str]:
+def judged(entry: Mapping[str, Any], given: np.ndarray, exact: float) -> tuple[float, str]:
     """How far draws of a weight (draws, ...), finite numbers, are from what they should be; what is wrong, in words.
 
-    At most 1 and "" where they are right; entry: of the weight, from the config's "values".
+    At most 1 and "" where they are right; entry: of the weight, from the config's "values"; exact: how far off what is
+    no chance may be.
     """
-    values, kind, exact = given.astype(np.float64), entry["is"], _EXACT[dtype]
+    values, kind = given.astype(np.float64), entry["is"]
     if kind == "constant":
         off = float(np.abs(values - entry["value"]).max()) / max(abs(entry["value"]), 1.0) / exact
         word = f"is {_range(values)}; expected {entry['value']:g}"

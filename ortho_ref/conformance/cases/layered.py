@@ -50,11 +50,6 @@ def directions(config: Config) -> Iterator[Direction]:
             yield Direction(layer, layer * (1 + config["bidirectional"]) + reverse, reverse, name)
 
 
-def is_bias(weight: str) -> bool:
-    """Whether a cell's weight is a bias: b, b_r, b_hh; not beta."""
-    return weight == "b" or weight.startswith("b_")
-
-
 def kept(config: Config, inputs: Arrays, T: int, B: int) -> np.ndarray:
     """What each step is, (T, B): PADDING, COUNTS, ANEW; a bool array where no sequence begins anew."""
     if config["padding"] == "lengths":

@@ -21,7 +21,7 @@ from ortho_ref import converters, files
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.case import Arrays, Case, Vector, under
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.cases.export import put
 from ortho_ref.conformance.cases.layered import Direction, directions
@@ -29,6 +29,7 @@ from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.converters.framework import UnsupportedError
 from ortho_ref.converters.onnx_network import IR_VERSION, OPSET
 from ortho_ref.installed import needed
+from ortho_ref.trees import under
 
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
 

@@ -14,7 +14,7 @@ from ortho_ref import models, scan
 from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted, under
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
 from ortho_ref.conformance.cases.layered import outputs as layer_outputs
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.conformance.linear import through_time
@@ -22,9 +22,9 @@ from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.parametrizations.cayley import signs as signs
-from ortho_ref.training.optimizers import SGD, Adam, Optimizer, RMSprop
+from ortho_ref.training.optimizers import OPTIMIZERS, Optimizer
+from ortho_ref.trees import prefixed, under
 
-OPTIMIZERS: dict[str, type[Any]] = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
 CONSTANTS = ("permutations", "permutation")
 
 
@@ -73,12 +73,7 @@ def parametrization_of(config: Config) -> Parametrization:
 
 def optimizer_of(config: Config) -> Optimizer:
     """The optimizer of {"name": ..., its arguments}."""
-    optimizer: Optimizer = OPTIMIZERS[config["name"]](**{k: v for k, v in config.items() if k != "name"})
-    return optimizer
-
-
-def _named(prefix: str, arrays: Arrays) -> Arrays:
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
+    return OPTIMIZERS[config["name"]](**{k: v for k, v in config.items() if k != "name"})
 
 
 def _cell(config: Config, inputs: Arrays) -> Arrays:
@@ -91,7 +86,7 @@ def _cell(config: Config, inputs: Arrays) -> Arrays:
     if gradients.x is not None:
         found["d_x"] = gradients.x
     first = zip(cell.states, parts_of(cell, gradients.h0), strict=True)
-    return found | {f"d_{name}0": part for name, part in first} | _named("d_weights.", gradients.weights)
+    return found | {f"d_{name}0": part for name, part in first} | prefixed("d_weights.", gradients.weights)
 
 
 def _layer(config: Config, inputs: Arrays) -> Arrays:
@@ -106,7 +101,7 @@ def _layer(config: Config, inputs: Arrays) -> Arrays:
     buffers = p.rebuild(params, _buffers(p, np.eye(n, dtype=inputs["h0"].dtype), given))
     rest = {name: a for name, a in inputs.items() if not name.startswith(f"{weight}.")}
     found = layer_outputs(cell_of(config), config, rest | {weight: of_map(buffers["U"])})
-    return found | _named(f"d_{weight}.", p.pullback(params, buffers, to_map(found.pop(f"d_{weight}"))))
+    return found | prefixed(f"d_{weight}.", p.pullback(params, buffers, to_map(found.pop(f"d_{weight}"))))
 
 
 def _buffers(p: Parametrization, U: np.ndarray, given: Arrays) -> dict[str, Any]:
@@ -136,7 +131,7 @@ def _parametrization(config: Config, inputs: Arrays) -> Arrays:
         params, buffers = p.retract(params, buffers, {"A": np.zeros_like(params["A"])})
     else:
         buffers = p.rebuild(params, buffers)
-    return {"U": buffers["U"]} | _named("d_params.", p.pullback(params, buffers, dU))
+    return {"U": buffers["U"]} | prefixed("d_params.", p.pullback(params, buffers, dU))
 
 
 def _update(config: Config, inputs: Arrays) -> Arrays:

@@ -32,7 +32,7 @@ class Failure:
     def __init__(self, vector: Vector, given: Arrays, dtype: str, mistakes: Iterable[Mistake]) -> None:
         self.vector, self.dtype = vector, dtype
         #: Of the given outputs those that can be compared; and these once more, h[0] apart from h.
-        self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
+        self.usable = {name: a for name, a in given.items() if comparable(a, vector.expected[name])}
         self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
         self.applicable: list[Mistake] = []  # those that apply
@@ -162,5 +162,6 @@ def _tried_parts(combination: Combination, vector: Vector) -> Arrays | None:
     return None if outputs is None else parted(outputs, vector.case)
 
 
-def _comparable(given: np.ndarray, expected: np.ndarray) -> bool:
+def comparable(given: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether an output can be held against the right one."""
     return given.shape == expected.shape and fits(given.dtype, expected.dtype) and bool(np.isfinite(given).all())

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case, Vector
-from ortho_ref.conformance.compare import compare, fits
+from ortho_ref.conformance.compare import compare
 from ortho_ref.conformance.diagnosis import precision, seen, switches
-from ortho_ref.conformance.diagnosis.failure import Failure, parted
+from ortho_ref.conformance.diagnosis.failure import Failure, comparable, parted
 from ortho_ref.conformance.diagnosis.switches import Switch
 from ortho_ref.conformance.mistakes.mistake import tried
 from ortho_ref.conformance.running.implementation import Raised, Run
@@ -162,10 +162,7 @@ class _Trial:
         if not outputs:
             return None
         outputs = {n: a for n, a in outputs.items() if n in changed.expected}
-        good = all(
-            a.shape == changed.expected[n].shape and fits(a.dtype, changed.expected[n].dtype) and np.isfinite(a).all()
-            for n, a in outputs.items()
-        )
+        good = all(comparable(a, changed.expected[n]) for n, a in outputs.items())
         given = parted(outputs, changed.case)
         self.heard |= any(name in given and not np.array_equal(given[name], a) for name, a in self._given.items())
         judged = {name for name in self.wrong if name.removesuffix("[0]") in changed.expected}

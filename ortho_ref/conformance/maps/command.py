@@ -60,4 +60,4 @@ def run(given: argparse.Namespace, implementation: Callable[[], Run]) -> int:
     for error in failed:  # not before the report, which is all that there is of the check then
         if error is not None:
             raise error
-    return report.exit_code
+    return 0 if report.ok else 1

@@ -98,11 +98,6 @@ class MapReport:
         """The defect is within the tolerance where it is judged, and no gradient is wrong."""
         return not self.problems
 
-    @property
-    def exit_code(self) -> int:
-        """0 where it is `ok`, or 1."""
-        return 0 if self.ok else 1
-
     def allowed(self, dtype: str) -> float:
         """The tolerance of a precision."""
         return max(self.tolerance, SINGLE) if dtype == "float32" else self.tolerance

@@ -10,7 +10,7 @@ from ortho_ref.conformance.mistakes.changes import negative, nothing, same, time
 from ortho_ref.conformance.mistakes.mistake import Base, Outputs, Predicate, given, table, without
 from ortho_ref.conformance.mistakes.ways import exchanged, fed, read_as, squashed, swapped, tied
 
-BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
+BIASES = tuple(f"weights.{way}{b}" for way in ("", "layer*.") for b in ("b", "b_*"))  # not FastRNN's beta
 
 
 def _as_other(case: Case, base: Base) -> Arrays:

@@ -9,7 +9,7 @@ from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import both, layer
 from ortho_ref.conformance.mistakes.cayley import by_D
 from ortho_ref.conformance.mistakes.changes import late, negative, nothing
-from ortho_ref.conformance.mistakes.gates import flipped
+from ortho_ref.conformance.mistakes.gates import BIASES, flipped
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Outputs,
@@ -31,7 +31,6 @@ layered = private("ortho_ref.conformance.cases.layered")
 Pass = tuple[np.ndarray, Any, Any]  # of `layered.forward`
 Back = tuple[Any, Any, Arrays]  # of `layered.backward`
 
-BIASES = ("weights.layer*.b", "weights.layer*.b_*")  # not FastRNN's beta
 _forward, _backward = instead(layered, "forward"), instead(layered, "backward")
 
 

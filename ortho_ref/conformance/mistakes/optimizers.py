@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,11 +33,6 @@ def _complex_moments(name: str) -> Predicate:
     return both(optimizing(name), lambda case: case.kind == "optimizer" and case.config["complex"])
 
 
-def stepped(kind: Any, change: Callable[..., Any]) -> Outputs:
-    """Another step of an optimizer of this class: change(right, optimizer, rate, k, g, buffers)."""
-    return instead(kind, "_delta")(change)
-
-
 def reconfigured(name: str, **changes: Any) -> Outputs:
     """An optimizer with other arguments."""
 
@@ -62,10 +56,11 @@ def _moved(kind: Any, change: Callable[..., Any]) -> Outputs:
         own(*arguments)
         return change(*arguments)
 
-    return stepped(kind, step)
+    return instead(kind, "_delta")(step)
 
 
-_adam, _rmsprop, _sgd = (partial(stepped, kind) for kind in (optimizers.Adam, optimizers.RMSprop, optimizers.SGD))
+# change(right, optimizer, rate, k, g, buffers)
+_adam, _rmsprop, _sgd = (instead(kind, "_delta") for kind in (optimizers.Adam, optimizers.RMSprop, optimizers.SGD))
 _any = instead(optimizers.Elementwise, "delta")  # change(right, optimizer, name, parameter, gradient)
 _NO_EPSILON = 1e-30  # for 0, which an optimizer refuses where it divides by nothing else
 ADAM, RMSPROP = optimizing("adam"), optimizing("rmsprop")

@@ -10,7 +10,8 @@ from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance import Case
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.cases.case import Arrays, joined, parted, under
+from ortho_ref.conformance.cases.case import Arrays, joined, parted
+from ortho_ref.trees import under
 
 
 def run(case: Case) -> Arrays:

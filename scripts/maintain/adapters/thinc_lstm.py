@@ -14,7 +14,7 @@ from thinc.api import LSTM, NumpyOps, Ops
 from thinc.types import Padded
 
 from ortho_ref import converters
-from ortho_ref.conformance.cases.case import under
+from ortho_ref.trees import under
 
 LAYOUT = converters.by_name("pytorch")
 ORDER = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")

@@ -23,7 +23,7 @@ from gradients.problem import Problem
 from ortho_ref.boundary import check_choice
 from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.case import Arrays, Config, joined, parted, under
+from ortho_ref.conformance.cases.case import Arrays, Config, joined, parted
 from ortho_ref.conformance.cases.layered import AROUND
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.parametrizations import (
@@ -36,6 +36,7 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
+from ortho_ref.trees import under
 from scripts.maintain.oracle import autograd, linear
 
 Route = tuple[str, Arrays]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ortho_ref.adapters.layers import Layer, layer_of
-from ortho_ref.conformance.cases.case import under
+from ortho_ref.trees import under
 
 
 def plain(case: Any) -> Layer | None:

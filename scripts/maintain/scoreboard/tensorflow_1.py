@@ -16,9 +16,9 @@ import numpy as np
 
 from ortho_ref.adapters.sequence import Taken, of_yours, outputs_of, sequence_of
 from ortho_ref.adapters.weight_map import Spec, WeightMap
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays
+from ortho_ref.trees import under
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -8,7 +8,7 @@ import torch
 from torch.nn import Linear
 from torch.nn.utils.parametrizations import orthogonal
 
-from ortho_ref.conformance.cases.case import under
+from ortho_ref.trees import under
 
 
 def outputs(case: Any, map: Callable[[dict[str, Any]], Any]) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
 from ortho_ref.conformance.cases import layered, reference
 from ortho_ref.conformance.cases.case import Arrays, Case, Config
+from ortho_ref.converters.framework import is_bias
 from scripts.maintain.vectors.spec import Draw, Ranges, Spec, ranged, source_of
 
 AFTER = {"reset_gate": True, "update_gate": True}
@@ -166,7 +167,7 @@ def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple
     shapes: dict[str, tuple[int, ...]] = {"x": (*time, m), "dy": (*time, count * n)}
     for way in ways:
         own = cell.shapes(m if way.layer == 0 else count * n, n)
-        shapes |= {f"weights.{way.name}.{k}": s for k, s in own.items() if config["bias"] or not layered.is_bias(k)}
+        shapes |= {f"weights.{way.name}.{k}": s for k, s in own.items() if config["bias"] or not is_bias(k)}
     for name in cell.states:
         shapes |= {f"{name}0": (len(ways), B, n)} if config["initial_state"] else {}
         shapes[f"d{name}_T"] = (len(ways), B, n)

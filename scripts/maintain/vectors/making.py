@@ -7,7 +7,7 @@ import numpy as np
 
 from ortho_ref.conformance.cases import drawing, initial, reference
 from ortho_ref.conformance.cases.case import Arrays, Vector
-from ortho_ref.conformance.compare import scales
+from ortho_ref.conformance.compare import scales, tolerance
 from scripts.maintain.vectors.spec import Spec
 
 #: How far a case may be from what is stored, and from the second route, relative to its scale.
@@ -104,7 +104,7 @@ def _drawn_right(made: Vector) -> dict[str, Any]:
     for seed in range(10):
         found = reference.outputs(replace(made.case, inputs={"seed": np.array(seed)}))
         for name, entry in made.case.config["values"].items():
-            off, remark = initial.judged(entry, found[name], "float64")
+            off, remark = initial.judged(entry, found[name], tolerance("initial", "float64"))
             if remark:
                 raise ValueError(f"{made.id}: {name} of ortho_ref.models {remark}")
             worst = max(worst, off)

@@ -18,13 +18,12 @@ import numpy as np
 
 from ortho_ref.conformance import check
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
 from ortho_ref.conformance.mistakes.changes import times
 from ortho_ref.conformance.mistakes.mistake import Mistake, made
-from ortho_ref.conformance.mistakes.patched import Patched
+from ortho_ref.conformance.mistakes.patched import Patched, instead
 from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import windows
 from ortho_ref.conformance.mistakes.ways import altered, read_as
@@ -180,7 +179,7 @@ CELLS = (
 
 def stepped(name, change):
     """Another step of Adam, RMSprop or SGD: change(right, optimizer, rate, k, g, buffers)."""
-    return of_optimizers.stepped(getattr(optimizers, name), change)
+    return instead(getattr(optimizers, name), "_delta")(change)
 
 
 def amsgrad(own, self, rate, k, g, buffers):

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from ortho_ref.conformance.cases.case import DTYPES, KINDS
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.compare import Comparison, Matcher, compare, scales, tolerance
+from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.running.outputs import NoArray
 from tests.ortho_ref.conformance.adapters import vector_of
 
@@ -166,8 +167,8 @@ def test_on_a_kink_any_one_sided_derivative_passes(pair, data):
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("pair", LIMITED, ids=ids)
 def test_beyond_a_kink_s_limits_nothing_passes(pair, side):
-    """One entry outside fails, wherever it is, and by how far is the error or above it; NaN fails; one limit is no
-    allowance for the other side."""
+    """One entry outside fails, wherever it is, alone is told as wrong, and by how far is the error or above it; NaN
+    fails; one limit is no allowance for the other side."""
     vector, name = pair
     edge, size = vector.high[name] if side > 0 else vector.low[name], scales(vector.expected)[name]
     for at in range(edge.size):
@@ -177,6 +178,9 @@ def test_beyond_a_kink_s_limits_nothing_passes(pair, side):
         assert not found.passed
         assert found.error >= 1e-3 * (1 - 1e-9)
         assert found.remark == ""
+        (wrong,) = wrong_entries(vector, {name: given_}, {name: found}).values()
+        index = tuple(map(int, np.unravel_index(at, edge.shape)))
+        assert (wrong.count, wrong.first.index, wrong.worst.index) == (1, index, index)
         given_.reshape(-1)[at] = np.nan
         assert not compare(vector, {name: given_}, "float32")[name].passed
         given_.reshape(-1)[at] = side * 1e6

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check
-from ortho_ref.conformance.cases import drawing, layered, reference
+from ortho_ref.conformance.cases import drawing, reference
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.report import FAILED
+from ortho_ref.converters.framework import is_bias
 
 LAYERS = {vector.id: vector for vector in select("layer/*")}
 
@@ -17,7 +18,7 @@ LAYERS = {vector.id: vector for vector in select("layer/*")}
 def test_what_is_absent_is_no_input(id):
     """And has no gradient; a config has every option."""
     case = LAYERS[id].case
-    biases = [name for name in case.inputs if layered.is_bias(name.rpartition(".")[2])]
+    biases = [name for name in case.inputs if is_bias(name.rpartition(".")[2])]
     assert bool(biases) == case.config["bias"]
     assert ("h0" in case.inputs) == ("d_h0" in case.outputs) == case.config["initial_state"]
     assert case.config.keys() >= {"layers", "bidirectional", "padding", "batch_first", "parametrized"}
@@ -31,10 +32,10 @@ def test_a_bias_that_is_skipped_without_h0_is_named():
     def run(case):
         inputs = case.inputs
         if not case.config["initial_state"]:
-            inputs = {n: a * 0 if layered.is_bias(n.rpartition(".")[2]) else a for n, a in inputs.items()}
+            inputs = {n: a * 0 if is_bias(n.rpartition(".")[2]) else a for n, a in inputs.items()}
         found = reference.outputs(type(case)(case.id, case.kind, case.config, inputs))
         if not case.config["initial_state"]:
-            found = {n: a * 0 if layered.is_bias(n.rpartition(".")[2]) else a for n, a in found.items()}
+            found = {n: a * 0 if is_bias(n.rpartition(".")[2]) else a for n, a in found.items()}
         return found
 
     report = check(run, ["layer/gru_reset_before/*-*"])

@@ -12,12 +12,12 @@ from ortho_ref import activations, backend, scan
 from ortho_ref.cells import CELLS, GRUResetBefore
 from ortho_ref.conformance import check
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.cases.case import under
 from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.mistakes.mistake import made
 from ortho_ref.conformance.mistakes.patched import replaced
 from ortho_ref.conformance.mistakes.private import private
+from ortho_ref.trees import under
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules
 
