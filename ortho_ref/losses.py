@@ -244,6 +244,7 @@ def _of_entries(mask: Array, dtype: DTypeLike, entries: int) -> Array:
 
 def check_targets(loss: str, shape: tuple[int, ...], y: Any, mask: Any) -> None:
     """The door of every loss: an error unless y and mask fit outputs of this shape, and something counts."""
+    _check_array("y", y)
     _CHECKS[loss](shape, y)
     if mask is None:
         return
@@ -264,7 +265,6 @@ def _check_array(argument: str, value: Any) -> None:
 
 def _check_classes(shape: tuple[int, ...], y: Any) -> None:
     """Classes (..., G), or (...) for one group, of outputs (..., G K)."""
-    _check_array("y", y)
     if y.dtype.kind not in "iu":
         raise TypeError(f"y is {y.dtype}; expected integer classes")
     entries, size = shape[:-1], math.prod(shape)
@@ -276,7 +276,6 @@ def _check_classes(shape: tuple[int, ...], y: Any) -> None:
 
 def _check_numbers(shape: tuple[int, ...], y: Any) -> None:
     """Numbers shaped like the outputs, or integer classes."""
-    _check_array("y", y)
     if y.dtype.kind in "iu":
         _check_classes(shape, y)
     elif y.shape != shape or y.size == 0:
@@ -285,7 +284,6 @@ def _check_numbers(shape: tuple[int, ...], y: Any) -> None:
 
 def _check_yes_or_no(shape: tuple[int, ...], y: Any) -> None:
     """0 or 1 for each logit."""
-    _check_array("y", y)
     if y.dtype.kind not in "iu":
         raise TypeError(f"y is {y.dtype}; expected integers, 0 or 1")
     if (y.shape != shape and (*y.shape, 1) != shape) or y.size == 0:

@@ -618,7 +618,8 @@ class Network:
         self.check_params(params, buffers)
         rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
-            rebuilt |= prefixed(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
+            with named(f"layer{i}", "."):
+                rebuilt |= prefixed(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
 
     @property
@@ -644,7 +645,8 @@ class Network:
         self._check_buffers(buffers)
         figures: dict[str, dict[str, float]] = {}
         for i, layer in enumerate(self.layers):
-            figures |= prefixed(f"layer{i}.", layer.health(under(f"layer{i}.", buffers)))
+            with named(f"layer{i}", "."):
+                figures |= prefixed(f"layer{i}.", layer.health(under(f"layer{i}.", buffers)))
         return figures
 
     def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:

@@ -27,7 +27,7 @@ from scripts.grid.experiment.measures import steps_of
 from scripts.grid.options import places_in
 from scripts.pictures.curves import check_picture
 from scripts.pictures.loss_curves import COLORS, save, words
-from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 
 #: By the bounds' names, each at every step.
 Found: TypeAlias = dict[str, list[Bound]]
@@ -99,7 +99,7 @@ def main(
     data: Annotated[Path | None, typer.Option(help="Where the run's data are: a folder, for text the file.")] = None,
     held_out: Annotated[Path | None, typer.Option(help="arrays: the held-out file, if there was one.")] = None,
     device: Annotated[
-        str, device_option("cpu or gpu: where the states are computed; the Jacobians are the host's, in float64.")
+        str, typer.Option(help="cpu or gpu: where the states are computed; the Jacobians are the host's, in float64.")
     ] = "cpu",
 ) -> None:
     """Draw the norm of every step's Jacobian, and the bounds on it, over time."""

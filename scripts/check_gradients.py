@@ -13,7 +13,7 @@ from gradients.lines import first_wrong
 from gradients.problem import random_problem
 from scripts.grid.options import model_options
 from scripts.grid.own_cell import checked, own_cell
-from scripts.program import BAD_INPUT, check_device, device_option, fail, give, limit_threads, run
+from scripts.program import BAD_INPUT, check_device, fail, give, limit_threads, run
 
 
 def oracle() -> Oracle | None:
@@ -49,7 +49,7 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, inputs and directions.")] = 0,
     threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
     device: Annotated[
-        str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
+        str, typer.Option(help="cpu or gpu: of the gradients checked; differences and autograd are the host's.")
     ] = "cpu",
     only: Annotated[str | None, typer.Option(help="Only rows whose subject contains this, as LSTM.")] = None,
     cell: Annotated[

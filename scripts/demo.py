@@ -11,7 +11,7 @@ from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.running import make_out, run_grid
 from scripts.grid.experiment.states import states_of
 from scripts.pictures.curves import draw_experiment
-from scripts.program import BAD_INPUT, check_device, device_option, fail, run, say
+from scripts.program import BAD_INPUT, check_device, fail, run, say
 
 FILE = Path(__file__).parent / "experiments" / "demo.toml"
 
@@ -20,7 +20,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for the runs and demo.png; unfinished runs in it are resumed.")],
     iterations: Annotated[int, typer.Option(help="Updates of each model.")] = 4000,
     seed: Annotated[int, typer.Option(help="Seed of initial weights and data.")] = 0,
-    device: Annotated[str, device_option()] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     jobs: Annotated[int, typer.Option(min=1, max=2, help="Models trained at a time.")] = 1,
 ) -> None:
     """Train both models and draw their losses into OUT/demo.png: scripts/experiments/demo.toml, run and plotted."""

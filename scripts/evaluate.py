@@ -22,7 +22,7 @@ from scripts.grid.config import read_run, task_of
 from scripts.grid.options import places_in
 from scripts.grid.predictions import check_examples, confusion, predictions, write
 from scripts.grid.run import quiet_arithmetic
-from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
+from scripts.program import BAD_INPUT, fail, give, limit_threads, run, say
 from tasks.text import Text
 
 
@@ -112,7 +112,7 @@ def main(
     table: Annotated[
         Path | None, typer.Option("--predictions", metavar="OUT.csv", help="Write every prediction beside its target.")
     ] = None,
-    device: Annotated[str, device_option()] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     threads: Annotated[int, typer.Option(help="Threads of BLAS, or of the compiled engine.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:

@@ -28,7 +28,7 @@ from scripts.grid.experiment.table import FORMS, Line, lines_of, measured
 from scripts.grid.experiment.verdicts import verdicts
 from scripts.grid.options import places_in
 from scripts.grid.track import TRACKERS
-from scripts.program import BAD_INPUT, check_beside, check_device, check_number, device_option, fail, give, run, say
+from scripts.program import BAD_INPUT, check_beside, check_device, check_number, fail, give, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -73,7 +73,7 @@ def main(
     scale: Annotated[float, typer.Option(help="Scale S; 1 is the paper's size. The file says what it changes.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, for text the file.")] = None,
     held_out: Annotated[Path | None, typer.Option(help="run: for arrays, the held-out file, if there is one.")] = None,
-    device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
+    device: Annotated[str, typer.Option(help="run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
     per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
     threads: Annotated[int, typer.Option(min=1, max=64, help="run: threads of each run.")] = 1,

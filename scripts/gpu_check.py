@@ -31,11 +31,10 @@ from typing import Annotated, Any
 import typer
 
 from ortho_ref import files
-from ortho_ref.boundary import not_among
 from ortho_ref.training.trainer import Record
 from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings
-from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say
+from scripts.program import BAD_INPUT, check_device, chosen, fail, limit_threads, one_line, run, say
 
 Section = Callable[[Settings, Record], list[str]]
 SECTIONS: dict[str, Section] = {
@@ -52,11 +51,11 @@ SECTIONS: dict[str, Section] = {
 
 def report_of(own: Settings, only: tuple[str, ...] = ()) -> Record:
     """Run the sections, all or those in `only`, and leave the report in own.out; the report."""
-    chosen = {name: section for name, section in SECTIONS.items() if not only or name in only}
-    report: Record = {"device": own.device, "complete": False, "failed": [], "not_begun": [*chosen], "sections": {}}
+    asked = {name: section for name, section in SECTIONS.items() if not only or name in only}
+    report: Record = {"device": own.device, "complete": False, "failed": [], "not_begun": [*asked], "sections": {}}
     began = time.perf_counter()
     _write(own.out, report)
-    for name, section in chosen.items():
+    for name, section in asked.items():
         figures: Record = {}
         report["not_begun"].remove(name)
         report["running"] = name
@@ -132,7 +131,7 @@ def _cell(value: Any) -> str:
 
 def main(
     out: Annotated[Path, typer.Option(help="Folder for gpu-check.json and gpu-check.md; earlier ones are replaced.")],
-    device: Annotated[str, device_option("gpu; it is compared with the host.")] = "gpu",
+    device: Annotated[str, typer.Option(help="gpu; it is compared with the host.")] = "gpu",
     only: Annotated[list[str] | None, typer.Option(help=f"Sections: {', '.join(SECTIONS)}.")] = None,
     scale: Annotated[
         float, typer.Option(help="Multiplies updates, rounds and seconds of all sections except the suite.")
@@ -149,13 +148,11 @@ def main(
             raise ValueError("device is 'cpu'; allowed: 'gpu', which is compared with the host")
         if not 0 < scale <= 1000:
             raise ValueError(f"scale is {scale}; allowed: above 0, at most 1000")
-        for name in only or ():
-            if name not in SECTIONS:
-                raise ValueError(not_among("only", name, SECTIONS, str))
+        names = chosen("only", only, SECTIONS)
         check_device(device)
         out.mkdir(parents=True, exist_ok=True)
         own = Settings(out=out, device=device, seed=seed).scaled(scale)
-        report = report_of(own.small() if small else own, tuple(only or ()))
+        report = report_of(own.small() if small else own, names)
     except BAD_INPUT as error:
         fail(error)
     for entry in report["failed"]:

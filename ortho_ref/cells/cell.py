@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref.activations import activation
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.boundary import check_integer, generator, is_tokens, precision
 from ortho_ref.initial import Initial, constant, glorot
@@ -30,7 +31,7 @@ class Cell(ABC):
         Names of the arrays a state is made of, ("h",) or ("h", "c"); with one name a state is that array itself, with
         more it is a tuple.
     phi_bias : str or None
-        Name of the bias that Phi takes, of a cell whose activation is an option.
+        Name of the bias that Phi takes, of a cell that has an option `activation`, and in its cache Phi's argument a.
     """
 
     states: ClassVar[tuple[str, ...]] = ("h",)
@@ -57,7 +58,7 @@ class Cell(ABC):
         return tuple(weight_name("U", g) for g in self.products)
 
     def kink_distance(self, weights: Weights, cache: Any) -> float:
-        """How far a step is from the nearest kink of what it computes.
+        """How far a step is from the nearest kink of what it computes: of Phi's arguments the least, unless overridden.
 
         Parameters
         ----------
@@ -71,7 +72,10 @@ class Cell(ABC):
         float
             Infinite for a smooth step.
         """
-        return float("inf")
+        if self.phi_bias is None:
+            return float("inf")
+        own: Any = self
+        return float(activation(own.activation).kink_distance(cache.a, weights[self.phi_bias]).min())
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """The shape of every weight: W (n, m), U (n, n), b (n,) for each of `products`, unless a cell has its own.

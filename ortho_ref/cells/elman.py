@@ -66,10 +66,6 @@ class Elman(Cell):
         if self.complex and self.activation != "modrelu":
             raise ValueError(f"activation is {self.activation!r}; allowed for a complex cell: 'modrelu'")
 
-    def kink_distance(self, weights: Weights, cache: Cache) -> float:
-        """Of Phi's arguments: the least over units and batch."""
-        return float(activation(self.activation).kink_distance(cache.a, weights["b"]).min())
-
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:

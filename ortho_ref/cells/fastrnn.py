@@ -74,7 +74,7 @@ class FastRNN(Cell):
 
     def kink_distance(self, weights: Weights, cache: Cache) -> float:
         """Of Phi's arguments, the least over units and batch, and of the gates from where they are clipped."""
-        distance = float(activation(self.activation).kink_distance(cache.a, weights["b"]).min())
+        distance = super().kink_distance(weights, cache)
         if self.constraint is None:
             return distance
         alpha, beta = float(sigmoid(weights["alpha"])), float(sigmoid(weights["beta"]))

@@ -82,10 +82,6 @@ class GRUResetAfter(Cell):
         """Of the gates that are on, and of the candidate."""
         return ("r",) * self.reset_gate + ("z",) * self.update_gate + ("h",)
 
-    def kink_distance(self, weights: Weights, cache: Cache) -> float:
-        """Of Phi's arguments: the least over units and batch."""
-        return float(activation(self.activation).kink_distance(cache.a, weights["b_h"]).min())
-
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
         shapes: Shapes = {}

@@ -62,10 +62,6 @@ class GRUResetBefore(Cell):
     def __post_init__(self) -> None:
         activation(self.activation)
 
-    def kink_distance(self, weights: Weights, cache: Cache) -> float:
-        """Of Phi's arguments: the least over units and batch."""
-        return float(activation(self.activation).kink_distance(cache.a, weights["b_c"]).min())
-
     def step_forward(self, weights: Weights, x: Array, h_prev: Array) -> tuple[Array, Cache]:
         """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n).  Pure: nothing is stored or changed."""
         w, phi = weights, activation(self.activation)

@@ -453,14 +453,11 @@ def _check_sizes(path: Path, network: Network, params: Params, buffers: NamedBuf
     """ValueError unless a checkpoint's weights have the sizes of the network's, which is not made for it."""
     shapes: dict[str, tuple[int, ...]] = {}
     there: dict[str, Any] = {**params}
-    if network.embedding is not None:
-        shapes["embedding.E"] = (network.embedding.vocabulary, network.embedding.size)
     for i, layer in enumerate(network.layers):
         assert layer.sizes is not None
         shapes |= {f"layer{i}.{name}": shape for name, shape in layer.cell.shapes(*layer.sizes).items()}
         there |= {f"layer{i}.{name}": buffers.get(f"layer{i}.{name}", {}).get("U") for name in layer.constrained}
-    shapes["readout.b"] = (network.output_size,)
-    for name, shape in shapes.items():
+    for name, shape in (shapes | network.shapes_around()).items():
         own = there.get(name)
         found = own.shape if own is not None and is_array(own) else "missing"
         if found != shape:

@@ -28,15 +28,10 @@ PEERS = {
 }
 
 
-def has_events(device: str) -> bool:
-    """True for a device whose events can be recorded."""
-    return device == "gpu"
-
-
 def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float:
     """Of one step, from `repeats` of them between two events, or on the host's clock; one more before is not timed."""
     step()
-    if not has_events(device):
+    if device != "gpu":
         start = time.perf_counter()
         for _ in range(repeats):
             step()
@@ -93,7 +88,7 @@ def timings(own: Settings, figures: Record) -> list[str]:
     beside, failed = torch_device(own.device), []
     if beside:
         figures["tf32"] = plain_float32()
-    figures["clock"] = "device events" if has_events(own.device) else "the host's"
+    figures["clock"] = "device events" if own.device == "gpu" else "the host's"
     figures["torch"] = beside or "not installed, or it finds no GPU: no ratios"
     figures["step"] = f"forward and backward, every gradient, float32; medians of {own.rounds} interleaved rounds"
     figures["peers"] = {ours: what for ours, (_, what) in PEERS.items()}

@@ -15,12 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ortho_ref.boundary import not_among
 from ortho_ref.conformance import read_report
 from scripts.maintain.scoreboard import audit_toml, stored_reports
 from scripts.maintain.scoreboard.audit_toml import ROOT, Implementation, Map
 from scripts.maintain.scoreboard.sources import VARIABLE, checkout
-from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program import BAD_INPUT, chosen, fail, run, say
 
 
 def main(
@@ -30,15 +29,13 @@ def main(
     """Run whatever is installed, and store its reports."""
     try:
         known = audit_toml.read().by_name
-        chosen = names or list(known)
-        if unknown := [name for name in chosen if name not in known]:
-            raise ValueError(not_among("NAME", unknown[0], known, str))
+        wanted = chosen("NAME", names, known)
     except BAD_INPUT as error:
         fail(error)
     if sources is not None:
         os.environ[VARIABLE] = str(sources.resolve())
     failed = []
-    for name in chosen:
+    for name in wanted:
         own = known[name]
         if reason := cannot(own):
             say(f"{name}: left out: {reason}")

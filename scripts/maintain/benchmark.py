@@ -17,7 +17,6 @@ import typer
 from rich.table import Table as Shown
 
 from ortho_ref import files
-from ortho_ref.boundary import not_among
 from scripts.maintain.timing import benchmark_file as reports
 from scripts.maintain.timing import drift as checking
 from scripts.maintain.timing import page_tables, peers_jax
@@ -30,17 +29,7 @@ from scripts.maintain.timing.memory_rows import memory
 from scripts.maintain.timing.rounds import check_rounds
 from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES
 from scripts.maintain.timing.update_rows import updates
-from scripts.program import (
-    BAD_INPUT,
-    check_beside,
-    check_device,
-    device_option,
-    fail,
-    give,
-    limit_threads,
-    run,
-    say,
-)
+from scripts.program import BAD_INPUT, check_beside, check_device, chosen, fail, give, limit_threads, run, say
 from scripts.program.malloc import keep_freed_memory
 
 SECTIONS = {"cells": cells, "updates": updates, "memory": memory, "maps": maps}
@@ -74,17 +63,9 @@ def collected(groups: Iterable[Group]) -> list[Group]:
     return found
 
 
-def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that were given, or all.  ValueError for another."""
-    for name in given or ():
-        if name not in allowed:
-            raise ValueError(not_among(option, name, allowed, str))
-    return tuple(dict.fromkeys(given or allowed))
-
-
 def sections_of(given: list[str] | None, device: str, threads: int) -> tuple[str, ...]:
     """Those that were given, or all.  ValueError for one that is none, or cannot be measured so."""
-    sections = chosen("section", given, tuple(SECTIONS))
+    sections = chosen("section", given, SECTIONS)
     if device != "cpu" and sections != ("cells",):
         raise ValueError(f"section is {', '.join(sections)}; allowed on {device}: cells")
     if threads > 1 and not set(sections) <= set(THREADED):
@@ -103,7 +84,7 @@ def settings(
 ) -> Settings:
     """What is measured.  ValueError for what cannot be."""
     check_rounds(rounds, seconds)
-    models, sizes = chosen("model", model, MODELS), chosen("only", only, tuple(SIZES))
+    models, sizes = chosen("model", model, MODELS), chosen("only", only, SIZES)
     chosen("dtype", [dtype], DTYPES)
     jax = peers_jax.jax_version(threads) if device == "cpu" else None
     shown = {size: SIZES[size] for size in sizes}
@@ -233,7 +214,7 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.0, help="Minimum time for each contender and round.")] = 0.2,
     threads: Annotated[int, typer.Option(help="Threads of every contender; NumPy's BLAS has one.")] = 1,
     dtype: Annotated[str, typer.Option(help=f"{' or '.join(DTYPES)}; updates are float32.")] = "float32",
-    device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
     give_back: Annotated[
         bool, typer.Option("--give-back", help="Let the allocator return freed memory, as it does by default.")
     ] = False,

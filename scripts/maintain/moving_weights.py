@@ -11,11 +11,10 @@ import numpy as np
 import typer
 
 from ortho_ref import models
-from ortho_ref.boundary import not_among
 from ortho_ref.training.optimizers import Adam, ByName
 from ortho_ref.training.trainer import Trainer
 from scripts.maintain.book import weights
-from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program import BAD_INPUT, chosen, fail, run, say
 from tasks.copying import Copying
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +29,7 @@ def main(
 ) -> None:
     """Train the models of the page on gradients and write a file for each; the same BLAS gives the same weights."""
     try:
-        for name in only or weights.MODELS:
-            if name not in weights.MODELS:
-                raise ValueError(not_among("MODEL", name, weights.MODELS, str))
+        for name in chosen("MODEL", only, weights.MODELS):
             facts = train(name, iterations, out or ROOT / weights.FOLDER)
             say(", ".join(f"{key} {facts[key]}" for key in ("model", "loss before", "loss after", "baseline")))
     except BAD_INPUT as error:

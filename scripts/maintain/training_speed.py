@@ -15,14 +15,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ortho_ref.boundary import not_among
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.maintain.timing.readout import SIZES as READOUTS
 from scripts.maintain.timing.readout import measure_readout
 from scripts.maintain.timing.rounds import check_rounds
 from scripts.maintain.timing.updates import measure
-from scripts.program import BAD_INPUT, blas, check_beside, device_option, fail, give, limit_threads, run
+from scripts.program import BAD_INPUT, blas, check_beside, chosen, fail, give, limit_threads, run
 from scripts.program.usage import peak_memory
 from tasks import by_name
 from tasks.by_name import GENERATED
@@ -50,7 +49,7 @@ def main(
     engine: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Minimum time for each contender and round.")] = 0.5,
-    device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu or gpu; the batch is drawn on the host.")] = "cpu",
     cpu_time: Annotated[bool, typer.Option("--cpu-time", help="Measure CPU time, for a busy machine.")] = False,
     words: Annotated[bool, typer.Option("--words", help="Time the readout of words instead.")] = False,
 ) -> None:
@@ -69,9 +68,7 @@ def main(
             give(f"BLAS: {', '.join(blas())}")
             return
         places = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}
-        for task in only or GENERATED:
-            if task not in by_name.NAMES:
-                raise ValueError(not_among("only", task, by_name.NAMES, str))
+        for task in chosen("only", only or GENERATED, by_name.NAMES):
             fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
             config, its_task = begun(task, model=model, hidden=hidden, engine=engine, device=device, **fixed, **places)
             clock = time.process_time if cpu_time else time.perf_counter

@@ -21,7 +21,6 @@ _INLINE = re.compile(r"`(python -m scripts\.[^`]+)`")
 class Shown(NamedTuple):
     """A section with pictures."""
 
-    page: str
     heading: str
     pictures: tuple[tuple[str, str, str], ...]  # what each shows, its file, its caption
     commands: str  # that make them, a line each
@@ -39,7 +38,7 @@ def shown_in(page: str, text: str) -> list[Shown]:
         commands = _commands(section)
         if not commands:
             raise ValueError(f"{page}: nothing says how the pictures of {heading!r} are made")
-        found.append(Shown(page, heading, pictures, commands))
+        found.append(Shown(heading, pictures, commands))
     return found
 
 

@@ -3,7 +3,7 @@
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ortho_ref import interrupts as starting
 from ortho_ref.backend import DeviceError, to_device
+from ortho_ref.boundary import not_among
 from ortho_ref.fused import compiled
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 from scripts.program.malloc import keep_freed_memory
@@ -28,11 +29,6 @@ OWN_THREADS = ("compiled", "factored")
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
 
 
-def device_option(help: str = "cpu or gpu.") -> Any:
-    """`--device` of a program that computes with arrays; its default is "cpu"."""
-    return typer.Option(help=help)
-
-
 def check_device(device: str) -> None:
     """Check that a device is one and can be used, before anything is removed."""
     to_device((), device)
@@ -42,6 +38,15 @@ def check_number(name: str, value: float, most: float, least: float = 0.0) -> No
     """Check that a number given to a program lies between two."""
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}; allowed: {least:g} to {most:g}")
+
+
+def chosen(option: str, given: Sequence[str] | None, allowed: Iterable[str]) -> tuple[str, ...]:
+    """The names that were given, each once, or all.  ValueError for another, before anything is done."""
+    every = tuple(allowed)
+    for name in given or ():
+        if name not in every:
+            raise ValueError(not_among(option, name, every, str))
+    return tuple(dict.fromkeys(given or every))
 
 
 def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: str, *read: str) -> None:

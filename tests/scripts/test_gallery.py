@@ -51,13 +51,11 @@ def test_sections_with_pictures():
     """The block below a picture is its command; without one the last in a line: the first has measured something."""
     assert shown_in("docs/runs.md", TEXT) == [
         Shown(
-            "docs/runs.md",
             "Gates",
             (("Gates", "docs/gates.svg", "\n\n*The gates close.*"),),
             "python -m scripts.experiment run a.toml\n",
         ),
         Shown(
-            "docs/runs.md",
             "Two",
             (("One", "results/one.svg", ""), ("Two", "docs/two.svg", "")),
             "python -m scripts.plot x --out one.svg\n",

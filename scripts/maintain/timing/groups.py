@@ -39,7 +39,6 @@ class GroupForm(Form):
     reference: str
     contenders: dict[str, Figures]
     skipped: dict[str, str]
-    note: str
 
 
 class Settings(NamedTuple):
@@ -119,5 +118,4 @@ def group(
         "reference": reference,
         "contenders": dict(contenders),
         "skipped": dict(skipped),
-        "note": "",
     }
