@@ -1,6 +1,6 @@
 """What a GPU does with ortho_ref, in one command: python -m scripts.gpu_check --out gpu
 
-Under eleven minutes, and before them, where CuPy's cache is cold, what it takes to compile every kernel.
+About five minutes on an H200, and before them, where CuPy's cache is cold, what it takes to compile every kernel.
 
 Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sections, each timed, each allowed to fail
 without stopping the others:
@@ -12,7 +12,7 @@ without stopping the others:
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
     tasks        the synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
     timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu/timing.py)
-    persistent   the persistent kernels at six sizes, in every form that fits, many times: the same bits each time
+    persistent   the persistent kernels at eleven sizes, in every form that fits, many times: the same bits each time
 
 Agreement, tasks and timings have the persistent kernels beside the others, where the device has them.
 

@@ -47,31 +47,31 @@ RULE = """## How a claim is judged
 The rule is of 27 November 2026; runs of before and after are judged alike.
 
 * A claim is taken apart: one model, one rival, one column. Such a comparison is **reproduced** where both have three
-  seeds and every seed of the model stands to every seed of the rival as the paper says, by the best evaluation of a run
-  and by its last one. By chance alone three seeds would part from three others so one time in twenty.
-* Where there are three seeds and it is not so, it is **not reproduced**. The percentage is the share of pairs of seeds
-  that agree with the paper, by best or last evaluation, whichever is less; beside a baseline or a number it is the
-  share of seeds. "None agrees": no pair does, by either. With fewer seeds it is **undecided**, with none **not run**.
+  seeds and the paper's relation holds for every pair of seeds, by a run's best evaluation and by its last. Where a
+  claim names another statistic, that alone decides: of "converges" it is the median of the last 20 evaluations. By
+  chance three seeds would all be below three others one time in twenty.
+* Where there are three seeds and it is not so, it is **not reproduced**. The percentage says which share of pairs of
+  seeds agrees with the paper, by best or by last evaluation, the smaller; beside a baseline or a number it is the share
+  of seeds. "None agrees": no pair does, by either. With fewer seeds it is **undecided**, with none **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
   before; of shortest path: the question alone). A loss above 0.95 of it is at the baseline. Where a paper's word asks
   for more, as "solves" and "converges" do, the comparison says which share of it was asked for.
-* Models are comparable where none has more than twice the loss of another, unless the claim asks for another factor.
+* Models are comparable where each loss is within a factor of 2 of the first model's, unless the claim asks for another.
 * A run that diverged is worse than every other, so that "it explodes" can hold.
-* A ratio is that of the medians over seeds, of accuracies that of the shares that are wrong, with the least and the
-  largest of all pairs of seeds behind it, or, of five seeds or more, 95 % of a bootstrap. Numbers by themselves are
-  means over seeds, ± the standard deviation.
+* A ratio divides medians over seeds; of accuracies, the shares that are wrong. In brackets is its range over all pairs
+  of seeds; from five seeds on, a 95 % bootstrap interval. Numbers by themselves are means over seeds, ± the standard
+  deviation.
 * Runs that two tables share, as NC-GRU's tables 2 and 8 do, count in both.
 * Suspicions are ours: possible reasons why our number differs from the paper's.
-* Options are the paper's, or where it says nothing the model's own. "Search" on a page says which of them we chose by
-  runs; none, unless it says so.
+* Options are the paper's, or where it says nothing the model's own, or depart as the page says. "Search" on a page
+  names those that we chose by runs, if any.
 
-Sizes are the paper's throughout, but for
-the parts of data and the suspicions that say otherwise. Hours are of one core, wall time on machines that did other
-work too. How to run a table again: [experiments.md](experiments.md).
+Sizes are the paper's, but for parts of data and suspicions that say otherwise. Hours are of one core, wall time on
+machines that did other work too. How to run a table again: [experiments.md](experiments.md).
 """
 TAIL = """## Not run yet
 
-Runs that are stored, of all that a file has; one that several files have is stored once, and counts for each.
+How many of a file's runs are stored. A run that several files share is stored once and counts in each.
 `python -m scripts.experiment run FILE --missing` runs the others; with `--dry-run` it only says what they take.
 """
 
@@ -305,25 +305,26 @@ def table(experiments: Iterable[Stored]) -> str:
             together.setdefault((one.claim, one.column), []).append(one)
         for (claim, column), parts in together.items():
             first = parts[0]
-            numbers = [*_numbers(own, first), _of(own.experiment)]
+            statistic = next(iter(first.by)) if len(first.by) == 1 else own.experiment.statistic
+            numbers = [*_numbers(own, first, statistic), _of(own.experiment, statistic)]
             rows.append([own.link, claim, column, first.model, *numbers, _seeds(parts), _together(parts)])
     head = ["artefact", "claim", "column", "model", "paper", "ours, mean", "of", "seeds", "verdict"]
     return markdown_table(head, rows)
 
 
-def _of(experiment: Experiment) -> str:
+def _of(experiment: Experiment, statistic: str) -> str:
     """What our number is: "minimum, in 0.001"."""
-    named = [experiment.statistic, *([] if experiment.metric == "evaluation_loss" else [experiment.metric])]
+    named = [statistic, *([] if experiment.metric == "evaluation_loss" else [experiment.metric])]
     unit = experiment.unit_name or (f"in {experiment.unit:g}" if experiment.unit != 1 else "")
     return ", ".join(filter(None, [*named, unit])).replace("_", " ")
 
 
-def _numbers(own: Stored, one: Comparison) -> list[str]:
+def _numbers(own: Stored, one: Comparison, statistic: str) -> list[str]:
     """Of a comparison's model: what the paper has, and our mean over seeds."""
     row = next(row for row in own.experiment.rows if row.name == one.model)
     theirs = [_papers(row, column) for column in own.experiment.columns if column.name == one.column]
     lines = [line for line in own.lines if (line.name, line.column) == (one.model, one.column)]
-    values = [value for line in lines[:1] for value in line.values.get(own.experiment.statistic, ())]
+    values = [value for line in lines[:1] for value in line.values.get(statistic, ())]
     paper = published(theirs[0]) if theirs and theirs[0] is not None else ""
     return [paper, number(statistics.mean(values)) if values else ""]
 
@@ -372,9 +373,8 @@ def page(experiments: Sequence[Stored]) -> str:
         "# Which claims of the papers hold",
         f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
         f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**; {begun} are undecided, with fewer than three "
-        f'seeds, and {words[OPEN] - begun} not run. "Reproduced" says that every seed of ours stands in the paper\'s '
-        "order, by its best and its last evaluation, not that the losses are the paper's: "
-        "[how a claim is judged](#how-a-claim-is-judged).",
+        f'seeds, and {words[OPEN] - begun} not run. "Reproduced": all our seeds are in the paper\'s order, by best and '
+        "by last evaluation; the losses may differ. [How a claim is judged](#how-a-claim-is-judged).",
         f"So far {_done(theirs)} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided in all "
         "their comparisons, each column counted by itself. By the best evaluation alone and by the last alone, "
         f"{len(split)} of the {len(comparisons) - words[OPEN]} verdicts differ.",
@@ -393,8 +393,8 @@ def page(experiments: Sequence[Stored]) -> str:
         found: dict[str, list[str]] = {}
         for one in own:
             if one.beside and one.experiment.found:
-                line = f"* [{one.experiment.title}]({one.address}) {' '.join(one.experiment.found)}"
-                found.setdefault(one.asked, []).append(line)
+                answer = re.split(r"(?<=\.) (?=[A-Z])", one.experiment.found[0])[0]  # the page has the rest
+                found.setdefault(one.asked, []).append(f"* [{one.experiment.title}]({one.address}) {answer}")
         answers = ["\n\n".join(filter(None, [about, "\n".join(lines)])) for about, lines in found.items()]
         text += [f"## {title}", *answers, table(own)] if own else []
     others = [one for one in experiments if one.states and not one.experiment.claims]

@@ -10,7 +10,7 @@ PAGE = "docs/gallery.md"
 PAGES = ("docs/claims/*.md", "results/README.md", "results/benchmark/*.md")
 HEAD = """# Gallery
 
-Every picture of [claims](claims.md), [runs at the papers' sizes](../results/README.md) and
+Every picture of [claims](claims.md), [other runs](../results/README.md) and
 [benchmarks](performance.md), with its page and its commands. Written by `python -m scripts.maintain.gallery`.
 """
 _PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.svg)\)$(\n\n\*.+\*$)?", re.M)
