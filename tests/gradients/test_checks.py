@@ -143,6 +143,7 @@ def test_the_program_names_it(monkeypatch):
     monkeypatch.setattr(Problem, "gradients", off("U", 1.03))
     code, out, _ = call(check_gradients.main, "--only", "Elman tanh")
     assert code == 1
+    assert "FAIL" in out
     assert "Elman tanh: dL/dU is off by 2.9e-02 of its largest entry (finite differences), others <= " in out
     right = ScaledCayley.pullback
     monkeypatch.setattr(ScaledCayley, "pullback", lambda *arguments: {"A": 1.1 * right(*arguments)["A"]})

@@ -13,9 +13,9 @@ from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.conformance import check, load_adapter
 from ortho_ref.conformance.__main__ import main
 from ortho_ref.conformance.linear.table import RECURRENCES
-from ortho_ref.converters.config import cell_of
 from ortho_ref.installed import needed
 from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.ortho_ref.test_converters import draw
 
 GRU = converters.config_of("gru")
 NAMES = [f"{kind}_{gate}" for gate in "ruc" for kind in "WUb"]
@@ -27,16 +27,9 @@ TABLE = {
 }
 
 
-def weights_of(config, m, n):
-    """Random."""
-    rng = np.random.default_rng(0)
-    cell = cell_of(config)
-    return {name: rng.standard_normal(shape) for name, shape in cell.shapes(m, n).items()}
-
-
 def test_a_table_of_weights_by_hand():
     """Transposed and joined, a sign changed, zeros, a list of lists."""
-    w = weights_of(GRU, 3, 4)
+    w = draw(GRU, np.random.default_rng(0), 3, 4)
     made = WeightMap(TABLE, GRU).to_framework(w)
     assert (made["kernel"] == np.concatenate([w["W_r"].T, -w["W_u"].T, w["W_c"].T], axis=1)).all()
     assert (made["gates"] == np.block([[w["U_r"], w["W_r"]], [w["U_u"], w["W_u"]]])).all()
@@ -48,7 +41,7 @@ def test_a_table_of_weights_by_hand():
 
 def test_gradients_by_a_table_are_the_adjoint():
     """<g, to(w)> = <gradients_from(g), w>; W_r and W_u stand in two places each."""
-    table, w = WeightMap(TABLE, GRU), weights_of(GRU, 3, 4)
+    table, w = WeightMap(TABLE, GRU), draw(GRU, np.random.default_rng(0), 3, 4)
     made = table.to_framework(w)
     rng = np.random.default_rng(1)
     g = {name: rng.standard_normal(a.shape) for name, a in made.items()}
@@ -67,7 +60,7 @@ def test_the_gradient_of_a_skew_matrix(upper, form):
     wanted = G - G.T
     given = {(False, "full"): G, (False, "skew"): wanted, (True, "full"): np.triu(wanted, 1), (True, "skew"): wanted}
     table = {name: name for name in NAMES if name != "U_c"} | {"A": "U_c.A.triu" if upper else "U_c.A", "D": "U_c.D"}
-    w = weights_of(GRU, 3, 4)
+    w = draw(GRU, np.random.default_rng(0), 3, 4)
     A = w.pop("U_c") - w["U_r"]
     own = WeightMap(table, GRU)
     w |= {"U_c.A": A - A.T, "U_c.D": np.ones(4)}

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -18,13 +17,13 @@ from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import conformance, losses, models, scan
 from ortho_ref.backend import NotFiniteError
-from ortho_ref.cells import Elman
 from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.optimizers import Adam
 from scripts.grid.build import by_engine
 from scripts.maintain.adapters.ortho_ref_fused import cell as cell_of
+from tests.ortho_ref.test_fused import Halved, assert_same
 
 CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
 SIZES = {"T": st.integers(1, 9), "B": st.integers(1, 6), "m": st.integers(1, 5), "n": st.integers(1, 18)}
@@ -44,16 +43,6 @@ def states(own: Problem, engine):
     return np.asarray(engine.forward(own.cell, own.weights, own.x, own.h0)[0])
 
 
-def assert_same(own: Problem, tolerance: float) -> None:
-    assert relative_error(states(own, compiled), states(own, scan)) < tolerance
-    ours, theirs = own.gradients(compiled), own.gradients(scan)
-    assert ours.keys() == theirs.keys()
-    assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
-    assert all(ours[name].shape == theirs[name].shape for name in theirs)
-    error, name = largest_error(ours, theirs)
-    assert error < tolerance, name
-
-
 @pytest.mark.parametrize("name", CELLS)
 @settings(max_examples=25)
 @example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
@@ -65,7 +54,7 @@ def test_equals_scan(name, seed, T, B, m, n, tokens):
         own = problem(name, seed, T, B, m, n, tokens)
     except ValueError:  # no problem of this size is away from every kink
         assume(False)
-    assert_same(own, 1e-12)
+    assert_same(own, engine=compiled)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +66,7 @@ def test_several_slices_and_chunks(monkeypatch, name, tokens):
     """A batch in four slices, time in six chunks, the last of which is shorter."""
     monkeypatch.setattr(sequence, "CHUNK", 27)
     monkeypatch.setattr(sequence, "WORTH", 0)
-    assert_same(problem(name, 1, T=17, B=33, n=19, tokens=tokens), 1e-12)
+    assert_same(problem(name, 1, T=17, B=33, n=19, tokens=tokens), engine=compiled)
 
 
 def test_how_a_batch_is_cut():
@@ -370,11 +359,6 @@ def test_a_number_of_threads_that_is_none(count):
     with pytest.raises((ValueError, TypeError), match=r"^threads is "):
         compiled.set_threads(count)
     assert compiled.threads() == before
-
-
-@dataclass(frozen=True)
-class Halved(Elman):
-    """A cell of somebody's own."""
 
 
 def test_a_cell_without_loops():

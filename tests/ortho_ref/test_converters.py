@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from ortho_ref import converters, models, scan
 from ortho_ref.activations import sigmoid
-from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import CELLS
+from ortho_ref.converters.config import cell_of
 from ortho_ref.trees import by_path, nested
 
-CELLS = {"elman": Elman, "lstm": LSTM, "gru_reset_after": GRUResetAfter, "gru_reset_before": GRUResetBefore}
 PHI = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}
 
 
@@ -45,11 +45,6 @@ def of(framework):
     """from_framework, to_framework and gradients_from of a framework."""
     own = converters.by_name(framework)
     return own.from_framework, own.to_framework, own.gradients_from
-
-
-def cell_of(config):
-    """The cell of a config."""
-    return CELLS[config["cell"]](**{option: value for option, value in config.items() if option != "cell"})
 
 
 def draw(config, rng, m, n, dtype=np.float64):
@@ -296,7 +291,7 @@ def test_models_by_name():
     assert converters.config_of("gru_reset_after") == after | {"recurrent_bias": False}
     assert converters.config_of({"cell": "elman"}) == {"cell": "elman", "activation": "tanh", "complex": False}
     for name in models.names():
-        assert converters.config_of(name)["cell"] in (*CELLS, "fastrnn")
+        assert converters.config_of(name)["cell"] in CELLS
     weights = draw({"cell": "gru_reset_after", "recurrent_bias": True}, np.random.default_rng(0), 3, 4)
     pytorch = converters.by_name("pytorch")
     arrays = pytorch.to_framework("gru-cudnn", weights)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error, single
 from ortho_ref.backend import NotFiniteError, to_device, to_host
 from ortho_ref.parametrizations import Free, GeodesicUnitary, Parametrization, StructuredUnitary, defect
@@ -236,12 +235,6 @@ def test_counts(name, n, k, expected):
     if name not in ("cayley", "neumann", "exponential", "householder", "geodesic"):
         params, _ = p.init(np.random.default_rng(0), n, dtype=np.float64)
         assert sum(value.size * (1 + (value.dtype.kind == "c")) for value in params.values()) == expected
-
-
-def test_complex_goes_by_the_options():
-    """`complex` says which cells a parametrization goes with."""
-    is_complex = {name for name in ALL if random_map_problem(ALL[name][1](8, 0), 8, np.random.default_rng(0)).p.complex}
-    assert is_complex == {"tunable complex", "fft complex", "structured", "geodesic"}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -19,13 +19,14 @@ from ortho_ref.recurrent import Recurrent
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
 
 
-def assert_same(problem: Problem, tolerance: float = 1e-12) -> None:
-    """States and every gradient of fused and scan agree."""
+def assert_same(problem: Problem, tolerance: float = 1e-12, engine=fused) -> None:
+    """States and every gradient of an engine and of scan agree."""
     arguments = (problem.cell, problem.weights, problem.x, problem.h0)
-    ours, theirs = backend.to_host(fused.forward(*arguments)[0]), backend.to_host(scan.forward(*arguments)[0])
+    ours, theirs = backend.to_host(engine.forward(*arguments)[0]), backend.to_host(scan.forward(*arguments)[0])
     assert relative_error(np.asarray(ours), np.asarray(theirs)) < tolerance
-    ours, theirs = problem.gradients(fused), problem.gradients(scan)
-    assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
+    ours, theirs = problem.gradients(engine), problem.gradients(scan)
+    assert ours.keys() == theirs.keys()
+    assert all((ours[name].dtype, ours[name].shape) == (a.dtype, a.shape) for name, a in theirs.items())
     error, name = largest_error(ours, theirs)
     assert error < tolerance, name
 

@@ -1,60 +1,12 @@
-"""The dense readout [bp:heads/affine], the real features of complex states [urnn:9] [bp:heads/complex], and the scale
-that dropout multiplies by."""
+"""The real features of complex states [urnn:9] [bp:heads/complex], and the scale that dropout multiplies by."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ortho_ref.backend import library_of, to_device, to_host
-from ortho_ref.finite_differences import compare_gradients
-from ortho_ref.language.embedding import Embedding
-from ortho_ref.layers import affine, affine_pullback, dropout_scale, real_features, real_features_pullback
-
-
-@settings(max_examples=15)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    leading=st.lists(st.integers(1, 4), min_size=1, max_size=2).map(tuple),
-    n=st.integers(1, 4),
-    q=st.integers(1, 4),
-)
-def test_dense(device, seed, leading, n, q):
-    """[bp:heads/affine]: o = W h + b for every leading index, and dW, db, dh against finite differences."""
-    rng = np.random.default_rng(seed)
-    point = {"W": rng.standard_normal((q, n)), "b": rng.standard_normal(q), "h": rng.standard_normal((*leading, n))}
-    do = rng.standard_normal((*leading, q))
-    W, b, h, given_do = to_device((point["W"], point["b"], point["h"], do), device)
-    expected = np.einsum("qn,...n->...q", point["W"], point["h"]) + point["b"]
-    np.testing.assert_allclose(to_host(affine(W, b, h)), expected, rtol=1e-12, atol=1e-14)
-    dh, dweights = to_host(affine_pullback(W, h, given_do))
-
-    def f(p):
-        return (do * affine(**p)).sum()
-
-    report = compare_gradients(f, point, {**dweights, "h": dh}, kink_distance=lambda point: float("inf"))
-    assert report.passed, f"\n{report}"
-
-
-@given(seed=st.integers(0, 2**32 - 1), T=st.integers(1, 9), vocabulary=st.integers(1, 5))
-def test_the_gradient_of_an_embedding(device, seed, T, vocabulary):
-    """[bp:lm-embedding/gradient]: dE_w sums de where w stands."""
-    rng, own = np.random.default_rng(seed), Embedding(vocabulary, 3)
-    tokens, de = rng.integers(0, vocabulary, (T, 2)), rng.standard_normal((T, 2, 3)).astype(np.float32)
-    expected = np.zeros((vocabulary, 3))
-    np.add.at(expected, tokens, de)
-    dE = to_host(own.backward(*to_device((tokens, de), device))["E"])
-    np.testing.assert_allclose(dE, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_a_readout_in_float32(device):
-    """float32 in, float32 out."""
-    arrays = {"W": np.ones((3, 5), np.float32), "b": np.ones(3, np.float32), "h": np.ones((2, 5), np.float32)}
-    arrays, do = to_device((arrays, np.ones((2, 3), np.float32)), device)
-    dh, dweights = affine_pullback(arrays["W"], arrays["h"], do)
-    assert {array.dtype for array in (affine(**arrays), dh, *dweights.values())} == {np.dtype(np.float32)}
+from ortho_ref.layers import dropout_scale, real_features, real_features_pullback
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])

@@ -326,8 +326,6 @@ def test_a_network_by_name_is_the_network_by_hand(name):
             r"layers\[1\] takes 5 inputs; the layer before gives 10",
         ),
         ({"output_size": 0}, "output_size is 0; allowed: an integer >= 1"),
-        ({"readout": "first"}, "readout is 'first'; allowed: 'every', 'last'"),
-        ({"loss": "hinge"}, "loss is 'hinge'; allowed: 'cross_entropy', 'mean_squared_error', 'binary_cross_entropy'"),
         ({"dropout": -0.1}, "dropout is -0.1; allowed: 0 <= dropout < 1"),
         ({"dropout": 1.0}, "dropout is 1.0; allowed: 0 <= dropout < 1"),
         ({"dropout": float("nan")}, "dropout is nan; allowed: 0 <= dropout < 1"),

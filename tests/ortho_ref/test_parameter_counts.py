@@ -98,19 +98,8 @@ def name_of(row):
 @pytest.mark.parametrize("row", HOLD + DO_NOT_HOLD + UNPRINTED, ids=name_of)
 def test_counts(row):
     """Cell and readout, of shapes alone: nothing large is drawn."""
-    layer = models.build(row.model, row.m, row.n, **row.options)
-    readout = row.q * (layer.output_size + 1)
-    if row.q:
-        network = models.network(row.model, row.m, [row.n], row.q, **row.options)
-        assert network.free_parameters == row.count
-    assert layer.free_parameters + readout == row.count
-
-
-def test_which_printed_counts_hold():
-    """[goru:hyper] Those of GORU's gated models and oRNN, and of uRNN's own, to a tenth; others' are off by more
-    (E-goru-10, E-urnn-07); SGORNN's are right to the digit (E-sgornn-08)."""
-    assert all(abs(row.count / row.printed - 1) < 0.1 for row in HOLD)
-    assert all(abs(row.count / row.printed - 1) >= 0.1 for row in DO_NOT_HOLD)
+    network = models.network(row.model, row.m, [row.n], row.q, **row.options)
+    assert network.free_parameters == row.count
 
 
 def test_as_public_code_counts():

@@ -99,19 +99,6 @@ def test_algorithm_1_line_by_line(device, order, seed, n):
     assert buffers["step"] == 5
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_error_law_of_one_step(order):
-    """ncgru:neumann-q: halving the step cuts the error of A_tilde by 2^(order + 1)."""
-    rng = np.random.default_rng(3)
-    p, step = NeumannCayley(negative_ones=6, order=order, reset_every=None), random_skew(rng, 12)
-    state = drawn(p, 12, random_skew(rng, 12))
-    errors = []
-    for size in (0.08, 0.04, 0.02, 0.01):
-        params, new = p.retract(*state, {"A": size * step / np.linalg.norm(step, 2)})
-        errors.append(np.linalg.norm(new["A_tilde"] - exact_inverse(params["A"]), 2))
-    np.testing.assert_allclose(np.array(errors[:-1]) / errors[1:], 2.0 ** (order + 1), rtol=1e-2)
-
-
 def test_resets_fall_due_at_the_start_and_every_reset_every(device):
     """ncgru:reset: the exact inverse at step 0 and after every third update, and nowhere else."""
     rng = np.random.default_rng(5)

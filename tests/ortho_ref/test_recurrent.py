@@ -85,17 +85,6 @@ def test_gradient_of_every_parameter(device, name):
     assert report.passed, f"\n{report}"
 
 
-def test_each_orthogonal_weight_has_its_own_gradient():
-    """Released code drives U_c with U_r's gradient: with the same A in both, ours differ."""
-    layer = models.build("nc-gru", M, N, orthogonal="rc")
-    params, buffers = built(layer)
-    params["U_r.A"] = params["U_c.A"].copy()
-    buffers = layer.rebuild(params, buffers)
-    x, dh, _ = arrays(layer)
-    gradients = layer.backward(params, buffers, layer.forward(params, buffers, x)[1], dh).params
-    assert relative_error(gradients["U_r.A"], gradients["U_c.A"]) > 0.1
-
-
 def test_retract_follows_algorithm_1_and_leaves_its_input_alone(device):
     """Free weights move by their delta, orthogonal ones by their map; old params and buffers keep their values."""
     layer = models.build("nc-gru", M, N)

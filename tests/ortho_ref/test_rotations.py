@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.optimize
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,35 +160,6 @@ def test_each_derivative_by_an_angle_has_norm_one():
     assert abs(derivatives).max() <= 1 + 1e-12
     np.testing.assert_allclose(np.linalg.norm(derivatives, 2, axis=(2, 3)), 1, rtol=1e-12)
     np.testing.assert_array_equal(np.linalg.matrix_rank(derivatives), 2)
-
-
-def nearest(p, target, starts):
-    """The least Frobenius distance of p's U to the target that least squares finds."""
-    rng = np.random.default_rng(0)
-    params, buffers = p.init(rng, len(target), dtype=np.float64)
-    ends = np.cumsum([value.size for value in params.values()])
-
-    def own(x):
-        parts = np.split(x, ends[:-1])
-        return {key: part.reshape(value.shape) for (key, value), part in zip(params.items(), parts, strict=True)}
-
-    def residual(x):
-        return (p.rebuild(own(x), buffers)["U"] - target).ravel()
-
-    starts = [rng.uniform(-np.pi, np.pi, ends[-1]) for _ in range(starts)]
-    return min(np.linalg.norm(scipy.optimize.least_squares(residual, x).fun) for x in starts)
-
-
-def test_which_matrices_are_reached():
-    """E-goru-04: L = n tunable layers reach random matrices of SO(4), FFT style does not, and none comes nearer than 2
-    to determinant -1."""
-    rng = np.random.default_rng(3)
-    for _ in range(2):
-        Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-        Q[:, 0] *= np.linalg.det(Q)
-        assert nearest(TunableRotations(4), Q, 4) < 1e-6
-        assert nearest(FFTRotations(), Q, 4) > 0.1
-    assert nearest(TunableRotations(4), np.diag([1.0, 1, 1, -1]), 3) == pytest.approx(2, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,6 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--dtype", "float16"], "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
         (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
         (["--threads", "2", "--section", "maps"], "section is maps; allowed with several threads: cells, updates"),
-        (["--threads", "65"], "threads is 65; allowed: 1 to 64"),
         (["--against", "nowhere.json"], "against: "),
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
         (["--redraw", "nowhere.json"], "redraw: "),

@@ -578,7 +578,7 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
         (["run", "FILE", "--scale", "nan"], "scale is nan; allowed: 1e-06 to 1"),
         (["run", "FILE", "--track", "x"], "track is 'x'; allowed: 'tensorboard'"),
         (["run", "FILE", "--column", "x"], "column is 'x'; allowed: all"),
-        (["run", "FILE", "--device", "tpu"], "device is 'tpu'"),
+        (["run", "FILE", "--jobs", "0"], "Invalid value for '--jobs': "),
         (["plot", "FILE"], "no run has been evaluated yet"),
         (["run", "FILE", "--scheduler", "tcp://127.0.0.1:1"], "scheduler is tcp://127.0.0.1:1"),
         (["run", "FILE", "--data", "none"], "data is none, which is not there"),

@@ -1,7 +1,6 @@
 """docs/findings.md and docs/findings are what is written of the stored reports, and say no more than they do."""
 
 import re
-import tomllib
 
 import pytest
 from msgspec.structs import replace
@@ -138,7 +137,6 @@ def test_a_mistake_in_the_file_is_said(old, new, says, tmp_path):
     (tmp_path / "audit.toml").write_text(text.replace(old, new))
     with pytest.raises(ValueError, match=re.escape(says)):
         audit_toml.read(tmp_path / "audit.toml")
-    assert tomllib.loads(text)
 
 
 def test_a_report_of_another_command_is_refused(whole, reports, tmp_path):

@@ -79,26 +79,10 @@ def test_the_line_of_a_program_without_its_extra(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("program", "words", "option"),
-    [
-        ("train", ["parenthesis", "--iterations", "3.5"], "--iterations"),
-        ("train", ["parenthesis", "--lr-orthogonal", ""], "--lr-orthogonal"),
-        ("experiment", ["run", "F", "--jobs", "0"], "--jobs"),
-    ],
-)
-def test_what_an_option_cannot_take(program, words, option, tmp_path, monkeypatch):
-    """Exit 2 and one line that names the option."""
-    monkeypatch.chdir(tmp_path)
-    stderr = refusal(importlib.import_module(f"scripts.{program}").main, *words)
-    assert stderr.startswith(f"error: Invalid value for '{option}': ")
-
-
-@pytest.mark.parametrize(
     ("program", "words", "message"),
     [
         ("train", ["parentesis"], "task is 'parentesis' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
         ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'auto', "),
-        ("train", ["parenthesis", "--modle", "x"], "No such option: --modle"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("train", ["adding", "--model", "goru", "--model-option", "stile=fft"], "--model-option names 'stile' (did yo"),
         ("maintain.benchmark", ["--only", "parentesis"], "only is 'parentesis' (did you mean 'parenthesis'?); allow"),
@@ -107,8 +91,6 @@ def test_what_an_option_cannot_take(program, words, option, tmp_path, monkeypatc
         ("data", ["fetch", "nmist"], "name is 'nmist' (did you mean 'mnist'?); allowed: mnist, "),
         ("maintain.audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
         ("maintain.moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
-        ("maintain.moving_weights", ["--updates", "3"], "No such option: --updates"),
-        ("evaluate", ["runs/none", "--wich", "best"], "No such option: --wich"),
     ],
 )
 def test_near_names(program, words, message, tmp_path, monkeypatch):

@@ -261,14 +261,6 @@ def test_what_is_not_given_is_written_down():
 # Bad input
 
 
-FILES = {
-    "missing": None,
-    "empty": b"",
-    "short": b"x" * 639,
-    "latin": "é".encode("latin-1") * 1000,
-    "binary": b"abc\0" * 300,
-    "folder": None,
-}
 BAD = [
     # unknown names
     ("gpt", "task is 'gpt'; allowed: 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
@@ -291,18 +283,12 @@ BAD = [
     ("parenthesis --parametrize U_c=fft_rotations --parametrize U_c=free", "gives U_c twice: 'fft_rotations' and"),
     ("parenthesis --model goru --model-option capacity=nan", "capacity is 'nan'; allowed: an even number"),
     ("parenthesis --model goru --model-option activation=[1]", "activation is '[1]'; allowed: 'tanh', 'relu', 'mod"),
-    ("parenthesis --model goru --model-option style=householder --model-option capacity=4", "capacity is 4, which s"),
     ("parenthesis --model ornn --model-option reflections=true", "reflections is True; allowed: an integer"),
     ("parenthesis --parametrize U_c=volume_preserving:99999999", "parametrization is 'volume_preserving:99999999'"),
     ("parenthesis --parametrize U_c=householder:2 --order 3", "order is '3', but --parametrize replaces U_c"),
     ("parenthesis --model goru --model-option style", "--model-option is 'style'; allowed: NAME=VALUE"),
     ("parenthesis --model goru --model-option reset_gate=0", "reset_gate is 0; allowed: True, False"),
     ("parenthesis --model-option order=2", "--model-option names 'order', which is --order"),
-    ("parenthesis --model goru --model-option style=fft", "n is 6; allowed for rotations in FFT style: a power of two"),
-    ("parenthesis --parametrize U_x=fft_rotations", "parametrizations names 'U_x'; allowed for GRUResetBefore: U_"),
-    ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3' (did you mean 'householder'?); allow"),
-    ("parenthesis --parametrize U_c=householder:9", "reflections is 9; allowed: 1 to n = 6"),
-    ("parenthesis --parametrize U_c=structured_unitary", "puts the complex StructuredUnitary() on U_c of the real"),
     ("parenthesis --parametrize U_c", "--parametrize is 'U_c'; allowed: NAME=VALUE"),
     ("parenthesis --model gru --lr-orthogonal 1", "lr_orthogonal is 1.0, but gru has no orthogonal weight"),
     # numbers that are none
@@ -313,9 +299,6 @@ BAD = [
         (f"parenthesis --{name} 0", f"{name.replace('-', '_')} is 0; allowed: an integer >= 1")
         for name in ("batch", "iterations", "layers", "checkpoint-every", "log-every", "eval-every", "hidden", "length")
     ),
-    ("parenthesis --negative-ones 7", "negative_ones is 7; allowed: 0 to n = 6"),
-    ("parenthesis --negative-ones -1", "negative_ones is -1; allowed: an integer from 0 to n"),
-    ("parenthesis --order 7", "order is 7; allowed: 1, 2, 3"),
     ("parenthesis --reset-every 0", "reset_every is 0; allowed: an integer >= 1"),
     ("parenthesis --lr -0.1", "lr is -0.1; allowed: a finite number >= 0"),
     ("parenthesis --lr-orthogonal nan", "lr_orthogonal is nan; allowed: a finite number >= 0"),
@@ -338,7 +321,6 @@ BAD = [
             ("--hidden 6,x", "hidden is '6,x'; allowed: an integer, or one for each layer: 430,1000,430"),
             ("--hidden 6,0", "hidden is 0; allowed: an integer >= 1"),
             ("--hidden 6,5 --layers 3", "layers is 3, but hidden has 2 sizes; allowed: 2"),
-            ("--hidden 6,5 --negative-ones 1,2,3", "negative_ones has 3 values; expected one for each of 2 layers"),
             (
                 "--hidden 6 --rates readout=1",
                 "--rates names 'readout', which matches no free parameter: readout.b, readout.W",
@@ -354,33 +336,18 @@ BAD = [
             ),
             ("--rates *=x", "--rates gives * the rate 'x'; allowed: a finite number >= 0"),
             ("--embedding -1", "embedding is -1; allowed: an integer >= 0"),
-            (
-                "--hidden 6 --dropout-words 0.1",
-                "dropout of words is 0.1, but there is no embedding; allowed: 0, or an ",
-            ),
-            (
-                "--hidden 6 --dropout-weights 0.1",
-                "layers[0]: dropout of weights is 0.1, but U_c is kept by NeumannCayley",
-            ),
             ("--scale-rate", "--scale-rate is for --windows random; all windows of text have the same length"),
             ("--average 0", "average is 0; allowed: an integer >= 1"),
-            ("--tied", "tied needs an embedding with E (13, 6), as the readout's W; has none"),
         )
     ),
     ("adding --embedding 4", "embedding is 4, but the input of adding is vectors, not tokens\n"),
     # files
     ("text --data {missing}", "data is {missing}: No such file or directory"),
     ("text --data {folder}", "data is {folder}: it is a folder, not a file"),
-    ("text --data {empty}", "{empty} has 0 characters; expected at least 640"),
-    ("text --data {short}", "{short} has 639 characters; expected at least 640"),
-    ("text --data {latin}", "{latin} is not UTF-8 text: byte 0 is 0xe9"),
-    ("text --data {binary}", "{binary} is binary: byte 3 is NUL"),
     ("text --data {good} --length 300", "{good} has 594 characters to train on; batch 2 and length 300"),
     ("text --data {good}[draft].txt", "{good}[draft].txt"),
     # folders
     ("parenthesis --resume", "{out} holds no run: there is no config.json in it"),
-    ("parenthesis --out {good}/run", "out is {good}/run: Not a directory"),
-    ("parenthesis --out {good}", "out is {good}: Not a directory"),
 ]
 
 
@@ -388,11 +355,7 @@ BAD = [
 def names(tmp_path_factory, text):
     """Files by what is wrong with them."""
     folder = tmp_path_factory.mktemp("bad")
-    for name, data in FILES.items():
-        if data is not None:
-            (folder / name).write_bytes(data)
-    (folder / "folder").mkdir()
-    return {name: str(folder / name) for name in FILES} | {"good": str(text)}
+    return {"missing": str(folder / "missing"), "folder": str(folder), "good": str(text)}
 
 
 @pytest.mark.parametrize(("line", "message"), BAD, ids=[line or "nothing" for line, _ in BAD])
@@ -467,14 +430,6 @@ def test_threads_of_the_compiled_engine(tmp_path, monkeypatch):
     assert all(one.params[name].tobytes() == other.params[name].tobytes() for name in one.params)
 
 
-def test_bad_input_of_a_real_process(tmp_path):
-    """Exit 2 and one line without a traceback, warnings being errors."""
-    end = process("denoise", "--lr", "nan", "--out", tmp_path / "run")
-    assert (end.returncode, end.stdout) == (2, "")
-    assert end.stderr == "error: lr is nan; allowed: a finite number >= 0\n"
-    assert not (tmp_path / "run").exists()
-
-
 # Folders that are used
 
 
@@ -519,7 +474,7 @@ def test_resume_with_the_same_options(finished):
     code, stdout, stderr = call(train.main, "parenthesis", "--out", out, *again)
     assert (code, stdout) == (0, first.stdout), stderr
     after = contents(out)
-    for name in ("config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "summary.json"):
+    for name in ("config.json", "metrics.jsonl", *(f"{which}.safetensors" for which in ("last", "previous", "best"))):
         assert after[name] == before[name]
 
 

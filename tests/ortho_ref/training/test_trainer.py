@@ -792,15 +792,6 @@ def test_moments_in_a_list(tmp_path):
         own.run(tmp_path)
 
 
-def test_a_finished_run_resumed(tmp_path, text):
-    """Returns its records, shows none, and leaves every file as it is."""
-    records = lstm(text).run(tmp_path, CONFIG)
-    before = contents(tmp_path)
-    again = lstm(text).run(tmp_path, CONFIG, resume=True, on_record=lambda record: pytest.fail("a line"))
-    assert again == records
-    assert contents(tmp_path) == before
-
-
 def test_checkpoints_every_so_many_updates(tmp_path, text, monkeypatch):
     """last: at the start, at multiples of checkpoint_every and at the end; best: where an evaluation is the best."""
     saved = []

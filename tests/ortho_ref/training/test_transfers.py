@@ -1,4 +1,4 @@
-"""What an update waits for on a device, counted under the real CuPy on the host device; and forced resets anywhere.
+"""What an update waits for on a device, counted under the real CuPy on the host device.
 
 An update copies its batch there, and waits for the loss and the gradients' norm in one copy, once for each U that
 Algorithm 1 keeps, and for what the exact methods ask: whether a parameter is what it should be, LU's codes, norms.
@@ -12,13 +12,13 @@ import pytest
 
 from gradients.checks import cells
 from gradients.problem import random_problem
-from ortho_ref import backend, fused, models, scan
+from ortho_ref import fused, models, scan
 from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
 from ortho_ref.fused import persistent
 from ortho_ref.fused.persistent import launch
-from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
+from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.cayley import inverse
-from ortho_ref.training.optimizers import SGD, Adam
+from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.runs import TrainingRun
 from ortho_ref.training.task import Batch, Tokens, Vectors
 from tests.ortho_ref.training.test_trainer import Fixed
@@ -229,51 +229,6 @@ def test_a_wrong_batch_is_told_before_it_moves(device, field, entry, told):
         own.update(bad)
     for name, value in to_host(own.params).items():
         np.testing.assert_array_equal(value, before[name])
-
-
-# Resets of the Neumann series that are forced
-
-
-class Leaping(SGD):
-    """SGD whose delta of A is of Frobenius norm 3 at one update."""
-
-    def __init__(self, update):
-        super().__init__(1e-3)
-        self.left = update
-
-    def delta(self, name, parameter, gradient):
-        delta = super().delta(name, parameter, gradient)
-        if not name.endswith(".A"):
-            return delta
-        self.left -= 1
-        xp = backend.xp_of(delta)
-        return delta * (3 / xp.linalg.norm(delta)) if self.left == 0 else delta
-
-
-def test_a_forced_reset_comes_with_its_update(tmp_path, device):
-    """In the third update, whatever is logged when; the carried inverse is exact again at once."""
-    batch = tokens(np.random.default_rng(8))
-    own, seen = trainer_for([batch], "nc-gru", device, Leaping(3), reset_every=None), []
-    for _ in range(5):
-        own.update(batch)
-        buffers = to_host(own.buffers["layer0.U_c"])
-        exact = np.linalg.inv(np.eye(8) + to_host(own.params["layer0.U_c.A"]))
-        seen.append((buffers["forced_resets"], abs(buffers["A_tilde"] - exact).max() < 1e-6))
-    assert seen == [(0, True)] * 2 + [(1, True)] * 3
-
-
-def test_the_2_norm_decides(device):
-    """||P||_F above 1 and ||P||_2 below: the series, no reset."""
-    p = NeumannCayley(0, reset_every=None)
-    params, buffers = to_device(p.init(np.random.default_rng(9), 8, dtype=np.float64), device)
-    A_tilde = to_host(buffers["A_tilde"])
-    delta = np.zeros((8, 8))
-    for i in range(0, 8, 2):
-        delta[i, i + 1], delta[i + 1, i] = 0.9, -0.9
-    P = A_tilde @ delta
-    assert np.linalg.norm(P) > 1 > np.linalg.norm(P, 2)
-    _, after = p.retract(params, buffers, to_device({"A": delta}, device))
-    assert after["forced_resets"] == 0
 
 
 def test_a_periodic_reset(host_device, inside):
