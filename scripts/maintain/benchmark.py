@@ -172,9 +172,9 @@ def write(report: Report, folder: Path, name: str, whole: bool) -> None:
 
 
 def write_pages(report: Report, name: str, asked: bool) -> None:
-    """The tables of the README and of docs/performance.md, where it is asked for."""
-    for page in page_tables.PAGES if asked else ():
-        path = page_tables.ROOT / page
+    """The tables of docs/performance.md, where it is asked for."""
+    if asked:
+        path = page_tables.ROOT / page_tables.PAGE
         files.write(path, page_tables.fill(path.read_text(encoding="utf-8"), name, report).encode())
 
 
@@ -234,7 +234,7 @@ def main(
     redraw: Annotated[
         Path | None, typer.Option(help="Rewrite page and picture of a stored file, without measuring.")
     ] = None,
-    page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Also write the tables of docs/performance.md.")] = False,
 ) -> None:
     """Cells, maps and updates beside PyTorch and JAX; medians of rounds in which the contenders take turns."""
     given = locals()

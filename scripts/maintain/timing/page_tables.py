@@ -1,4 +1,4 @@
-"""Tables of a stored benchmark in the README and in docs/performance.md, between comments that name file and table.
+"""Tables of a stored benchmark in docs/performance.md, between comments that name file and table.
 
 <!-- figures: MACHINE/TABLE -->
 ...
@@ -16,7 +16,7 @@ from scripts.maintain.timing.peers_torch import EAGER
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "results" / "benchmark"
-PAGES = ("README.md", "docs/performance.md")
+PAGE = "docs/performance.md"
 _BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 #: A model -> its peers of most interest, in words and by the contenders that they are, of which the quickest counts.
@@ -53,7 +53,7 @@ def best(group: Group, names: Iterable[str]) -> float | None:
 
 
 def _peers(report: Report, machine: str) -> str:
-    """The README's tables, for one core and for all: ratios to each peer, a column for each size."""
+    """For one core and for all: ratios to each peer, a column for each size."""
     groups = of_section(report, "cells")
     sizes = list(dict.fromkeys(group["case"]["size"] for group in groups))
     by_case = {tuple(group["case"].values()): group for group in groups}
