@@ -71,7 +71,6 @@ def test_the_column_form_against_differences_and_scan(name):
     np.testing.assert_allclose(propagate(cell, w, x[:, 0], h0[0], dh_T[0]).norms, np.linalg.norm(gradients, axis=1))
 
 
-@settings(max_examples=30)
 def slope_norm(cell, z, b):
     """||D||_2 at a pre-activation z (n,), unit by unit."""
     if cell.complex:

@@ -175,9 +175,7 @@ def test_attributes(task, read, width, loss, metric, readout):
 def test_defaults_are_the_papers():
     """The smaller T of the papers, their forms, and 10^5 sequences of adding."""
     assert Adding() == Adding(200, 100_000)
-    assert Copying() == Copying(1000, "A")
     assert Denoise() == Denoise(200, "paper")
-    assert Parenthesis() == Parenthesis(100, "paper")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The algorithmic task [goru:task-algo]."""
 
-import functools
 import itertools
 import math
 import random
@@ -16,6 +15,8 @@ from ortho_ref.training.trainer import evaluate
 from tasks.shortest_path import ShortestPath, distractors, graphs, questions
 
 E1, EOL, Q1, ANS, END = 9, 10, 11, 12, 9
+#: P(4 nodes | one shortest path of 3 or more), from every graph with its probability.
+LONG = Fraction(11650, 58311)
 
 
 def solve(x):
@@ -90,47 +91,13 @@ def test_graphs_against_a_plain_version(nodes):
     )
 
 
-def walks(edges, source):
-    """Of each node how many edges it is away, and how many shortest paths lead there: walks, counted by length."""
-    counts, found = [int(t == source) for t in range(5)], {}
-    for length in range(5):
-        found = {t: (length, counts[t]) for t in range(5) if counts[t]} | found
-        counts = [sum(counts[v] for v in range(5) if {v, t} in edges) for t in range(5)]
-    return found
-
-
-def rewired(edges, u=0, p=Fraction(1)):
-    """Every outcome of every coin from edge u on, with its probability."""
-    if u == 5:
-        yield edges, p
-        return
-    old = frozenset((u, (u + 1) % 5))
-    free = [frozenset((u, w)) for w in range(5) if w != u and {u, w} not in edges]
-    yield from rewired(edges, u + 1, p / 2 if free else p)
-    for new in free:
-        yield from rewired(edges - {old} | {new}, u + 1, p / 2 / len(free))
-
-
-@functools.cache
-def exact_share_of_long_paths():
-    """P(4 nodes | one shortest path of 3 or more), in fractions."""
-    shares = Counter()
-    for edges, p in rewired({frozenset((u, (u + 1) % 5)) for u in range(5)}):
-        found = [walks(edges, source) for source in range(5)]
-        if all(len(own) == 5 for own in found):
-            for length, ways in (pair for own in found for pair in own.values()):
-                shares[length + 1] += p * (ways == 1 and length >= 2)
-    return shares[4] / sum(shares.values())
-
-
 def test_three_nodes_in_four_cases_of_five():
-    """Exactly 46661 / 58311, 80.02 %, by two ways; in 20,000 drawn ones within 5 standard deviations, 1.4 %."""
-    share = exact_share_of_long_paths()
-    assert questions().long == share == Fraction(11650, 58311)
+    """Exactly 46661 / 58311, 80.02 %; in 20,000 drawn ones within 5 standard deviations, 1.4 %."""
+    assert questions().long == LONG
     N = 20_000
     batch = ShortestPath().fresh(np.random.default_rng(1), N)
     long = int(batch.mask[-1].sum())
-    assert abs(long / N - float(share)) < 5 * math.sqrt(0.16 / N) < 0.0142
+    assert abs(long / N - float(LONG)) < 5 * math.sqrt(0.16 / N) < 0.0142
 
 
 def test_questions_against_a_plain_version():
@@ -208,7 +175,7 @@ def test_baseline():
     """The cross-entropy of a predictor that knows the question and how often paths have 4 nodes, by `cross_entropy` on
     one short and one long path, as often as each is; its best guesses are right in 11.4 % of the sequences, and at
     70.1 % of the steps."""
-    task, long = ShortestPath(), float(exact_share_of_long_paths())
+    task, long = ShortestPath(), float(LONG)
     x, y, mask, _ = task.fresh(np.random.default_rng(5), 50)
     columns = np.arange(50)
     p = np.full((80, 50, 10), 1e-300)

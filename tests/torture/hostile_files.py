@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import safetensors.numpy
-from safetensors import safe_open
 
 from ortho_ref.training.forms import Network
 from ortho_ref.training.run_folder import RUN_FILES
@@ -252,8 +251,7 @@ _TEXTS = [_deep, _deep, _digits, _digits, _literal, _literal, _twice, _twice, _i
 def _checkpoint(there: Path, rng: random.Random) -> tuple[str, dict[str, np.ndarray], dict[str, str]]:
     """One of the folder's: its name, tensors and metadata."""
     file = rng.choice([own for own in ("last.safetensors", *CHECKPOINTS) if (there / own).exists()])
-    with safe_open(there / file, framework="numpy") as stream:
-        return file, {name: stream.get_tensor(name) for name in stream.keys()}, stream.metadata()  # noqa: SIM118
+    return file, *sealing.read(there / file)
 
 
 def tree_edit(there: Path, rng: random.Random) -> Edit:

@@ -61,14 +61,15 @@ def _lines(path: Path, sha256: str) -> list[bytes]:
     return found
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Tensors and metadata of a safetensors file."""
     with safe_open(path, framework="numpy") as stream:
         return {name: stream.get_tensor(name) for name in stream.keys()}, stream.metadata()  # noqa: SIM118
 
 
 def _checkpoint(path: Path, untouched: Path, config: str, lines: list[bytes]) -> None:
-    tensors, metadata = _read(path)
-    own, before = _read(untouched)
+    tensors, metadata = read(path)
+    own, before = read(untouched)
     tree = json.loads(metadata["tree"])
     with contextlib.suppress(KeyError, TypeError):
         if tree["config_sha256"] == json.loads(before["tree"])["config_sha256"]:

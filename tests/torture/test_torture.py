@@ -53,9 +53,7 @@ def test_a_trial_again(room):
 
 def changed(folder, untouched, value=3.0):
     """A number of the last checkpoint is another, and every hash is right: nobody can see it."""
-    with safe_open(folder / "last.safetensors", framework="numpy") as stream:
-        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-        metadata = stream.metadata()
+    tensors, metadata = sealing.read(folder / "last.safetensors")
     tensors["params/readout.W"] = np.full_like(tensors["params/readout.W"], value)
     (folder / "last.safetensors").write_bytes(safetensors.numpy.save(tensors, metadata))
     sealing.seal(folder, untouched)

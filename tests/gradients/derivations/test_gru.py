@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from gradients import bounds, gru_reset_after, gru_reset_before
-from gradients.problem import random_problem
-from ortho_ref import scan
 from ortho_ref.activations import activation, sigmoid
 from ortho_ref.cells import GRUResetAfter, GRUResetBefore
-from ortho_ref.finite_differences import compare_gradients
 from tests.gradients.derivations.pairing import (
     Draw,
     as_differences,
@@ -135,17 +132,6 @@ def test_reset_after_cotangent_by_cotangent(name, seed):
     assert same(dw["U_h"], np.outer(dp, h))
     assert same(dw["b_hh"], dp)
     assert not same(dw["U_h"], np.outer(da, v.r * h))  # NC-GRU's
-
-
-@pytest.mark.parametrize("gate", ["reset_gate", "update_gate"])
-def test_a_gate_that_is_off(gate):
-    """bp:gru2/5: the vector's gradient is dr or dz, summed over steps and sequences, without a sigmoid's slope."""
-    problem = random_problem(GRUResetAfter("tanh", **{gate: False}), np.random.default_rng(0))
-    name = gate[0].replace("u", "z")
-    gradient = problem.gradients(scan)[name]
-    assert compare_gradients(problem.loss, problem.point, {name: gradient}).passed
-    v = problem.weights[name]
-    assert not compare_gradients(problem.loss, problem.point, {name: gradient * v * (1 - v)}).passed
 
 
 @every
