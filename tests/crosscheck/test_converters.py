@@ -130,27 +130,6 @@ def test_layers_directions_and_modules_without_biases(name, seed, layers, ways, 
     model["rnn"].load_state_dict({key: torch.from_numpy(a) for key, a in back.items()})
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("name", LAYERS)
-def test_cells(name, bias):
-    """nn.RNNCell, nn.LSTMCell and nn.GRUCell: one step, and back."""
-    config, cell, module = LAYERS[name]
-    torch.manual_seed(0)
-    options = {"nonlinearity": config["activation"]} if module is torch.nn.RNN else {}
-    own = getattr(torch.nn, f"{module.__name__}Cell")(3, 4, bias=bias, dtype=torch.float64, **options)
-    weights = converters.layers_from_torch(config, own.state_dict())["layer0"]
-    rng = np.random.default_rng(0)
-    x, state = rng.standard_normal((2, 3)), tuple(rng.standard_normal((2, 4)) for _ in cell.states)
-    packed = tuple(map(torch.from_numpy, state))
-    theirs = own(torch.from_numpy(x), packed if len(packed) > 1 else packed[0])
-    h, _ = cell.step_forward(weights, x, state if len(state) > 1 else state[0])
-    theirs = theirs if isinstance(theirs, tuple) else (theirs,)
-    for ours, part in zip(parts_of(cell, h), theirs, strict=True):
-        assert relative_error(ours, part.detach().numpy()) < 1e-12
-    back = converters.layers_to_torch(config | {"bias": bias}, {"layer0": weights}, step=True)
-    own.load_state_dict({key: torch.from_numpy(a) for key, a in back.items()})
-
-
 def test_bfloat16_states():
     """Read exactly, and put back exactly."""
     torch.manual_seed(0)

@@ -14,7 +14,6 @@ import pytest
 
 from ortho_ref import adapters, converters, models, scan
 from ortho_ref.adapters.weight_map import WeightMap
-from ortho_ref.cells import LSTM, Elman, GRUResetAfter
 from ortho_ref.conformance import check
 from ortho_ref.conformance.findings import findings
 
@@ -286,39 +285,6 @@ class TestTorch:
 
         assert passed(adapters.from_torch(step, cell="urnn", step=True), "cell/elman") == 12
 
-    @pytest.mark.parametrize(
-        ("model", "module"),
-        [("gru-cudnn", "GRU"), ("gru_after", "GRU"), ("lstm", "LSTM"), ("rnn", "RNN"), ("irnn", "RNN")],
-    )
-    @pytest.mark.parametrize("layers", [1, 3])
-    def test_a_network_runs_in_pytorch_and_back(self, model, module, layers):
-        """to_torch, from_torch: the module's outputs are the layers' states, to 1e-12."""
-        torch, rng = self.torch, np.random.default_rng(0)
-        if model == "gru_after":
-            from ortho_ref.network import Network
-            from ortho_ref.recurrent import Recurrent
-
-            sizes = [(3, 5), *[(5, 5)] * (layers - 1)]
-            network = Network(tuple(Recurrent(GRUResetAfter(), sizes=size) for size in sizes), 2)
-        else:
-            network = models.network(model, 3, [5] * layers, 2)
-        params, buffers = network.init(rng, dtype=np.float64)
-        params = {name: a + 0.1 * rng.standard_normal(a.shape) for name, a in params.items()}
-        options = {"nonlinearity": "relu"} if model == "irnn" else {}
-        theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)
-        x = rng.standard_normal((6, 2, 3))
-
-        def outputs():
-            return theirs(torch.from_numpy(x))[0].detach().numpy()
-
-        state = converters.to_torch(network, params, buffers)
-        theirs.load_state_dict({name: torch.from_numpy(a) for name, a in state.items()})
-        np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
-        if model != "gru_after":  # the module's own start has a recurrent bias of the candidate
-            theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)
-        params, buffers = converters.from_torch(network, theirs.state_dict(), params, buffers)
-        np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
-
 
 def test_a_scan_in_jax():
     """Jitted; float64 is on while it runs, and off after; the LSTM as a step."""
@@ -529,50 +495,22 @@ def test_keras_layers():
     assert not check(adapters.from_keras(Turned), "layer/lstm/stack-units", "float32").ok
 
 
-def states_of(config, weights, x, start):
-    """Ours."""
-    cell = {"elman": Elman(), "lstm": LSTM(), "gru_reset_after": GRUResetAfter(recurrent_bias=True)}[config["cell"]]
-    return scan.forward(cell, weights, x, start)[0]
-
-
-@pytest.mark.parametrize("model", ["lstm", "gru-cudnn"])
-def test_equinox_runs_our_weights(model):
-    """Its cells with what the converter gives, in float32."""
-    eqx = pytest.importorskip("equinox", reason="equinox is not installed: pip install equinox")
-    import jax
-
-    config, rng = converters.config_of(model), np.random.default_rng(0)
-    cell = (eqx.nn.LSTMCell if model == "lstm" else eqx.nn.GRUCell)(3, 4, key=jax.random.key(0))
-    weights = {k: rng.standard_normal(s) for k, s in models.build(model, 3, 4).cell.shapes(3, 4).items()}
-    arrays = converters.by_name("equinox").to_framework(config, weights)
-    cell = eqx.tree_at(lambda c: [getattr(c, k) for k in arrays], cell, [jax.numpy.asarray(a) for a in arrays.values()])
-    x, h, c = rng.standard_normal((5, 1, 3)), *rng.standard_normal((2, 1, 4))
-    state, start = ((h[0], c[0]), (h, c)) if model == "lstm" else (h[0], h)
-    for x_t in x:
-        state = cell(x_t[0], state)
-    expected = states_of(config, weights, x, start)
-    for ours, theirs in zip(
-        expected if model == "lstm" else [expected], state if model == "lstm" else [state], strict=True
-    ):
-        np.testing.assert_allclose(theirs, ours[-1, 0], atol=1e-5)
-
-
 @pytest.mark.parametrize("model", ["rnn", "lstm", "gru-cudnn"])
 def test_mlx_runs_our_weights(model):
     """Its layers with what the converter gives, in float32."""
     mx = pytest.importorskip("mlx.core", reason="mlx is not installed: pip install mlx")
     from mlx import nn
 
-    config, rng = converters.config_of(model), np.random.default_rng(0)
+    config, rng, cell = converters.config_of(model), np.random.default_rng(0), models.build(model, 3, 4).cell
     layer = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru-cudnn": nn.GRU}[model](3, 4)
-    weights = {k: rng.standard_normal(s) for k, s in models.build(model, 3, 4).cell.shapes(3, 4).items()}
+    weights = {k: rng.standard_normal(s) for k, s in cell.shapes(3, 4).items()}
     arrays = converters.by_name("mlx").to_framework(config, weights)
     assert {k: v.shape for k, v in layer.parameters().items()} == {k: a.shape for k, a in arrays.items()}
     layer.update({k: mx.array(a.astype(np.float32)) for k, a in arrays.items()})
     x, h, c = rng.standard_normal((5, 2, 3)), *rng.standard_normal((2, 2, 4))
     given = [mx.array(a.astype(np.float32)) for a in (x.swapaxes(0, 1), h, c)[: 3 if model == "lstm" else 2]]
     theirs = layer(*given)
-    expected = states_of(config, weights, x, (h, c) if model == "lstm" else h)
+    expected = scan.forward(cell, weights, x, (h, c) if model == "lstm" else h)[0]
     for ours, own in zip(
         expected if model == "lstm" else [expected], theirs if model == "lstm" else [theirs], strict=True
     ):

@@ -119,23 +119,6 @@ def model_inputs(model):
     return [value.name for value in model.graph.input]
 
 
-def test_a_wrong_order_of_gates_is_seen(exported):
-    """W as i f c o in place of i o f c: every LSTM fails, and nothing else."""
-
-    def wrong(model, inputs):
-        def turned(name, a):
-            if name.rpartition(".")[2] != "W" or model.graph.node[0].op_type != "LSTM":
-                return a
-            i, o, f, c = np.split(a, 4, axis=1)
-            return np.concatenate([i, f, c, o], axis=1)
-
-        return in_evaluator(model, {name: turned(name, a) for name, a in inputs.items()})
-
-    failed, _ = failing(exported("float64"), wrong, of_evaluator)
-    lstms = {name for name in loaded(exported("float64")) if name.startswith(("test_cell_lstm", "test_layer_lstm"))}
-    assert failed == {name for name in lstms if not name.endswith("lengths")}
-
-
 def test_the_files_hold_the_case(exported):
     """Arrays, names and the case's own name; the tolerance is the kit's, on the smallest output's scale."""
     test = node_test(find("layer/lstm/bidirectional-lengths"), "float32")

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
-from gradients.problem import relative_error  # noqa: E402
+from gradients.problem import relative_error, standard_normal  # noqa: E402
 from ortho_ref.training.optimizers import OPTIMIZERS, SGD, Adam, RMSprop, clip_by_global_norm, clip_by_value  # noqa: E402
 from ortho_ref.training.schedules import LinearToZero, Step  # noqa: E402
 
@@ -53,12 +53,6 @@ SCHEDULES = {
 }
 
 
-def draw(rng, dtype, shape):
-    """Standard normal numbers, of both parts if complex."""
-    value = rng.standard_normal(shape)
-    return value + 1j * rng.standard_normal(shape) if dtype == np.complex128 else value
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
@@ -67,12 +61,12 @@ def test_updates(case, schedule, dtype):
     make, options, their_make, their_options = CASES[case]
     rate, make_scheduler = SCHEDULES[schedule]
     rng = np.random.default_rng(0)
-    p = draw(rng, dtype, (4, 3))
+    p = standard_normal(rng, (4, 3), dtype == np.complex128)
     theirs = torch.tensor(p, requires_grad=True)
     optimizer, their_optimizer = make(rate, **options), their_make([theirs], lr=RATE, **their_options)
     scheduler = make_scheduler(their_optimizer)
     for k in range(UPDATES):
-        g = draw(rng, dtype, (4, 3)) * 10.0 ** rng.integers(-3, 2)
+        g = standard_normal(rng, (4, 3), dtype == np.complex128) * 10.0 ** rng.integers(-3, 2)
         assert abs(optimizer.rates(k)["*"] - scheduler.get_last_lr()[0]) < 1e-15
         theirs.grad = torch.tensor(g)
         their_optimizer.step()
@@ -84,7 +78,8 @@ def test_updates(case, schedule, dtype):
 def gradients_and_tensors(dtype):
     """The same gradients for both; PyTorch's hang on parameters."""
     rng = np.random.default_rng(0)
-    gradients = {"W": draw(rng, dtype, (4, 3)), "b": draw(rng, dtype, 5)}
+    is_complex = dtype == np.complex128
+    gradients = {"W": standard_normal(rng, (4, 3), is_complex), "b": standard_normal(rng, (5,), is_complex)}
     tensors = [torch.zeros(g.shape, dtype=torch.tensor(g).dtype, requires_grad=True) for g in gradients.values()]
     for tensor, g in zip(tensors, gradients.values(), strict=True):
         tensor.grad = torch.tensor(g)

@@ -1,44 +1,16 @@
-"""The second route of every kind of conformance case against ortho_ref, over random cases and every option."""
-
-from dataclasses import asdict
+"""The second route of updates against ortho_ref, with every option; the others: test_autograd and test_mistakes."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
-from gradients.checks import cells
-from gradients.map_problem import random_map_problem
-from gradients.problem import random_problem, relative_error, standard_normal
-from ortho_ref import scan
-from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
-from ortho_ref.cells import CELLS as KINDS_OF_CELLS
-from ortho_ref.cells.cell import parts_of
-from ortho_ref.losses import LOSSES
-from ortho_ref.parametrizations import (
-    Exponential,
-    FFTRotations,
-    GeodesicUnitary,
-    Householder,
-    NeumannCayley,
-    ScaledCayley,
-    StructuredUnitary,
-    TunableRotations,
-    VolumePreserving,
-)
+from gradients.problem import relative_error, standard_normal
+from ortho_ref.conformance.cases.case import parted as pairs
+from ortho_ref.parametrizations import GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.cayley import signs
 from ortho_ref.training.optimizers import SGD, Adam, RMSprop
 from scripts.maintain.oracle.second_route import second_route
-
-SEEDS = given(seed=st.integers(0, 2**32 - 1))
-BOOLEANS = (False, True)
-
-
-def pairs(array):
-    """An array as the kit stores it."""
-    return np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
 
 
 def compare(kind, config, inputs, expected, tolerance=1e-12):
@@ -52,72 +24,6 @@ def compare(kind, config, inputs, expected, tolerance=1e-12):
         assert (got.shape, got.dtype.kind) == (np.shape(array), np.asarray(array).dtype.kind), name
         floor = 1e-3 * max(float(np.abs(value).max(initial=0)) for value in expected.values())
         assert relative_error(got, array, floor) < tolerance, name
-
-
-NAMES = {kind: name for name, kind in KINDS_OF_CELLS.items()}
-CELLS = [({"cell": NAMES[type(cell)]} | asdict(cell), cell) for cell in cells().values()]
-IDS = [" ".join(map(str, config.values())) for config, _ in CELLS]
-
-
-def compare_cell(config, problem):
-    """States and every gradient of a problem."""
-    cell = problem.cell
-    inputs = {f"weights.{name}": pairs(value) for name, value in problem.weights.items()}
-    inputs |= {"x": problem.x, "dh": pairs(problem.dh)}
-    inputs |= {f"{name}0": pairs(part) for name, part in zip(cell.states, parts_of(cell, problem.h0), strict=True)}
-    inputs |= {f"d{name}_T": pairs(part) for name, part in zip(cell.states, parts_of(cell, problem.dh_T), strict=True)}
-    states, _ = scan.forward(cell, problem.weights, problem.x, problem.h0)
-    expected = {name: pairs(part) for name, part in zip(cell.states, parts_of(cell, states), strict=True)}
-    for name, gradient in problem.gradients(scan).items():
-        expected[f"d_weights.{name}" if name in problem.weights else f"d_{name}"] = pairs(gradient)
-    compare("cell", config, inputs, expected)
-
-
-@pytest.mark.parametrize(("config", "cell"), CELLS, ids=IDS)
-@settings(max_examples=6)
-@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), T=st.integers(1, 5))
-def test_cell(config, cell, seed, tokens, T):
-    """Every cell with every option."""
-    compare_cell(config, random_problem(cell, np.random.default_rng(seed), T=T, B=2, m=3, n=4, tokens=tokens))
-
-
-MAPS = {
-    "scaled_cayley": (5, ScaledCayley(2), {"negative_ones": 2}),
-    "neumann_cayley": (5, NeumannCayley(2), {"negative_ones": 2}),
-    "exponential": (5, Exponential(), {}),
-    "householder": (5, Householder(3), {"reflections": 3}),
-    "householder, m = n": (5, Householder(5), {"reflections": 5}),
-    "tunable_rotations": (6, TunableRotations(4), {"capacity": 4, "complex": False}),
-    "tunable_rotations, complex": (6, TunableRotations(4, complex=True), {"capacity": 4, "complex": True}),
-    "fft_rotations": (8, FFTRotations(), {"complex": False}),
-    "fft_rotations, complex": (8, FFTRotations(complex=True), {"complex": True}),
-    "volume_preserving": (6, VolumePreserving(3), {"sublayers": 3}),
-    "structured_unitary": (5, StructuredUnitary(), {}),
-    "householder, n = 1": (1, Householder(1), {"reflections": 1}),
-    "tunable_rotations, n = 2": (2, TunableRotations(2, complex=True), {"capacity": 2, "complex": True}),
-    "fft_rotations, n = 2": (2, FFTRotations(), {"complex": False}),
-}
-
-
-@pytest.mark.parametrize("name", MAPS)
-@settings(max_examples=10)
-@SEEDS
-def test_parametrization(name, seed):
-    """The matrix and the way back; neumann_cayley where A_tilde is not quite the inverse."""
-    n, p, options = MAPS[name]
-    rng = np.random.default_rng(seed)
-    problem = random_map_problem(p, n, rng)
-    buffers, constants = problem.buffers, {}
-    if isinstance(p, NeumannCayley):
-        A_tilde = buffers["A_tilde"] + 0.01 * rng.standard_normal((n, n))
-        U = A_tilde @ (np.eye(n) - problem.params["A"]) @ np.diag(buffers["D"])
-        buffers = {**buffers, "A_tilde": A_tilde, "U": U}
-        constants = {"A_tilde": A_tilde}
-    constants |= {key: buffers[key] for key in ("permutation", "permutations") if key in buffers}
-    inputs = {**{f"params.{k}": pairs(v) for k, v in problem.params.items()}, **constants, "dU": pairs(problem.dU)}
-    gradients = p.pullback(problem.params, buffers, problem.dU)
-    expected = {"U": pairs(buffers["U"]), **{f"d_params.{key}": pairs(value) for key, value in gradients.items()}}
-    compare("parametrization", {"parametrization": name.split(",")[0], **options}, inputs, expected)
 
 
 KINDS = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
@@ -144,21 +50,6 @@ OPTIMIZERS = {
 def optimizer_of(config):
     """ortho_ref's."""
     return KINDS[config["name"]](**{key: value for key, value in config.items() if key != "name"})
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("is_complex", BOOLEANS)
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
-def test_optimizer(name, is_complex, shape):
-    """Parameters after each of six updates."""
-    rng, optimizer = np.random.default_rng(0), optimizer_of(OPTIMIZERS[name])
-    p, gradients = (np.asarray(standard_normal(rng, s, is_complex)) for s in (shape, (6, *shape)))
-    inputs, history = {"parameter0": pairs(p), "gradient": pairs(gradients)}, []
-    for gradient in gradients:
-        p = np.asarray(p - optimizer.delta("p", p, np.asarray(gradient)))
-        history.append(p)
-    config = {"optimizer": OPTIMIZERS[name], "complex": is_complex}
-    compare("optimizer", config, inputs, {"parameter": pairs(np.array(history))})
 
 
 def skew(rng, n):
@@ -218,63 +109,6 @@ def test_update_along_the_geodesic(name):
     config = {"algorithm": "geodesic_unitary", "optimizer": OPTIMIZERS[name]}
     inputs = {"X0": pairs(params["X"]), "dU": pairs(dU)}
     compare("update", config, inputs, {"U": pairs(np.array([buffers["U"] for _, buffers in steps]))}, 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("name", "is_complex"), [(name, False) for name in ("sigmoid", *ACTIVATIONS)] + [("modrelu", True)]
-)
-@settings(max_examples=10)
-@SEEDS
-def test_activation(name, is_complex, seed):
-    """Values and pullbacks."""
-    rng = np.random.default_rng(seed)
-    a, dy, b = *(standard_normal(rng, (4, 3), is_complex) for _ in range(2)), rng.standard_normal(3)
-    inputs = {"a": pairs(a), "dy": pairs(dy)}
-    if name == "sigmoid":
-        expected = {"y": sigmoid(a), "d_a": dy * sigmoid_derivative(sigmoid(a))}
-    else:
-        inputs["b"] = b
-        y = ACTIVATIONS[name].value(a, b)
-        d_a, d_b = ACTIVATIONS[name].pullback(dy, a, b, y)
-        expected = {"y": pairs(y), "d_a": pairs(d_a), "d_b": d_b.sum(axis=0)}
-    compare("activation", {"activation": name, "complex": is_complex, "kinks": False}, inputs, expected)
-
-
-@pytest.mark.parametrize(("name", "is_complex"), [("relu", False), ("modrelu", False), ("modrelu", True)])
-def test_activation_on_its_kinks(name, is_complex):
-    """a at 0 and where |a| + b = 0 or a + b = 0, and off them, for b of every sign."""
-    b = np.array([-0.5, 0.0, 0.5])
-    a = np.array([[0.5, 0.0, -0.5], [-0.5, 0.0, 0.0], [0.0, 0.3, 0.5], [0.8, -0.7, 0.2]])
-    a = a * np.array([1, 1j, -1j, 0.6 + 0.8j])[:, None] if is_complex else a
-    dy = standard_normal(np.random.default_rng(0), a.shape, is_complex)
-    y = ACTIVATIONS[name].value(a, b)
-    d_a, d_b = ACTIVATIONS[name].pullback(dy, a, b, y)
-    expected = {"y": pairs(y), "d_a": pairs(d_a), "d_b": d_b.sum(axis=0)}
-    config = {"activation": name, "complex": is_complex, "kinks": True}
-    compare("activation", config, {"a": pairs(a), "b": b, "dy": pairs(dy)}, expected)
-
-
-@pytest.mark.parametrize(
-    ("loss", "targets"),
-    [("cross_entropy", "classes"), ("mean_squared_error", "classes"), ("mean_squared_error", "numbers")],
-)
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("masked", BOOLEANS)
-@settings(max_examples=8)
-@SEEDS
-def test_loss(loss, targets, groups, masked, seed):
-    """Value and gradient of PyTorch's own functions, the mean over the groups of the entries that count."""
-    rng, T, B, K = np.random.default_rng(seed), 4, 3, 5
-    outputs = rng.standard_normal((T, B, groups * K))
-    y = rng.integers(0, K, (T, B, groups) if groups > 1 else (T, B))
-    y = rng.standard_normal(outputs.shape) if targets == "numbers" else y
-    mask = rng.random((T, B)) < 0.5 if masked else None
-    if masked:
-        mask.flat[rng.integers(mask.size)] = True
-    value, gradient = LOSSES[loss](outputs, y, mask)
-    inputs = {"outputs": outputs, "y": y, **({"mask": mask} if masked else {})}
-    config = {"loss": loss, "groups": groups, "masked": masked, "targets": targets}
-    compare("loss", config, inputs, {"loss": value, "d_outputs": gradient})
 
 
 @pytest.mark.parametrize("kind", ["initial", "Cell"])

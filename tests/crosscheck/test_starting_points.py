@@ -62,7 +62,7 @@ def test_starting_points_in_frameworks_run_and_are_right(framework, tmp_path):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     dtype = "float32" if framework == "keras" else "float64"
-    for cell in ("irnn", "fastrnn", "nc-gru", "gru-cudnn", "lstm"):
+    for cell in (*(["sgornn"] if framework == "torch" else []), "irnn", "fastrnn", "nc-gru", "gru-cudnn", "lstm"):
         path, only = tmp_path / f"{cell}.py", f"cell/{converters.config_of(cell)['cell']}*"
         path.write_text(starting_point(framework, cell, path.name))
         if cell != "lstm":

@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make cross
 from ortho_ref import converters, models  # noqa: E402
 from ortho_ref.adapters.starting_point import cells, starting_point  # noqa: E402
 from ortho_ref.cells.cell import parts_of  # noqa: E402
-from ortho_ref.conformance import check  # noqa: E402
 
 SIZES = [4, 4]
 REAL = [name for name in models.names() if name in cells()]
@@ -98,15 +97,6 @@ def test_a_map_that_pytorch_trained():
         a = x_t @ W.T + h @ U.T
         h = np.sign(a) * np.maximum(abs(a) + b, 0)
     np.testing.assert_allclose(network.forward(back, found, x.numpy()).last[0], h, rtol=0, atol=1e-12)
-
-
-def test_the_starting_point_of_sgornn_is_right():
-    """Its clipped gates, with gradients; of FastRNN it is another's."""
-    written = {"__name__": "written"}
-    exec(starting_point("torch", "sgornn", "cell.py"), written)
-    report = check(written["run"], "cell/fastrnn*")
-    assert report.ok, str(report)
-    assert sum(result.status == "passed" for result in report.results) > 0
 
 
 def test_the_page_on_own_data(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,6 @@ from ortho_ref.conformance.cases.case import DTYPES, KINDS
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.compare import Comparison, Matcher, compare, scales, tolerance
 from ortho_ref.conformance.entries import wrong_entries
-from ortho_ref.conformance.running.outputs import NoArray
 from tests.ortho_ref.conformance.adapters import vector_of
 
 TOLERANCES = dict.fromkeys(KINDS, (1e-9, 5e-5)) | {"update": (1e-8, 5e-4)}
@@ -82,11 +81,6 @@ def test_another_shape_fails(theirs, ours):
     found = one(np.ones(theirs), np.ones(ours))
     assert (found.error, found.passed) == (np.inf, False)
     assert found.remark == f"has shape {theirs}; expected {ours}"
-
-
-def test_what_is_no_array_fails():
-    found = one(NoArray("is a list; expected a NumPy array"), [1.0, 2.0])
-    assert (found.error, found.passed, found.remark) == (np.inf, False, "is a list; expected a NumPy array")
 
 
 @pytest.mark.parametrize("dtype", [complex, np.complex64])

@@ -19,20 +19,11 @@ from ortho_ref.conformance.mistakes.mistake import Mistake, made
 from ortho_ref.conformance.mistakes.patched import in_either_order
 from ortho_ref.conformance.report import FAILED, PARTIAL
 from tests.ortho_ref.conformance.adapters import BY_ID, answering
+from tests.ortho_ref.conformance.test_findings import has
 
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 ID = "cell/gru_reset_before/tanh"
 SMALL = "loss/mean_squared_error"
-
-
-def mistaken(*names, keep=lambda name: True):
-    """An adapter with these mistakes, and right where they do not apply; keep: which outputs it gives."""
-
-    def run(case):
-        mistakes = [BY_NAME[name] for name in names if BY_NAME[name].applies(case)]
-        return {name: array for name, array in made(mistakes, BY_ID[case.id]).items() if keep(name)}
-
-    return run
 
 
 def one(run, id=ID, dtype="float64"):
@@ -69,7 +60,7 @@ def test_two_mistakes_are_looked_for_on_two_cases_alone(monkeypatch):
     original = pairs.candidates
     monkeypatch.setattr(pairs, "candidates", lambda failure: calls.append(failure.id) or original(failure))
     names = ("loss-gradient-summed", "mse-half")
-    report = check(mistaken(*names), "loss/mean_squared_error")
+    report = check(has(names), "loss/mean_squared_error")
     assert 1 <= len(calls) <= 2
     for result in report.results:
         assert {frozenset(names)} <= set(map(frozenset, result.mistakes)), result.id
@@ -97,12 +88,12 @@ def test_functions_that_are_replaced_apart_are_so_in_either_order():
 def test_a_forward_pass_alone_is_diagnosed():
     """An adapter that gives h only: what is wrong with it is named all the same."""
     name = next(n for n in BY_ID[ID].kills if not _same_h(n))
-    result = one(mistaken(name, keep=lambda output: output == "h"))
+    result = one(lambda case: {"h": has([name])(case)["h"]})
     assert result.status == FAILED
     assert (name,) in result.mistakes
     assert set(result.missing) == set(BY_ID[ID].expected) - {"h"}
     backward = next(n for n in BY_ID[ID].kills if _same_h(n))
-    assert one(mistaken(backward, keep=lambda output: output == "h")).status == PARTIAL
+    assert one(lambda case: {"h": has([backward])(case)["h"]}).status == PARTIAL
 
 
 def _same_h(name):
@@ -282,9 +273,7 @@ def test_what_did_not_fail_with_outputs_is_not_diagnosed():
         assert one(run, SMALL).diagnosis == ""
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, np.linalg.LinAlgError]
-)
+@pytest.mark.parametrize("error", [ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError])
 def test_a_mistake_that_breaks_on_a_case_explains_nothing(monkeypatch, error):
     def outputs(case, base):
         raise error
