@@ -38,7 +38,8 @@ LOSSES = ("evaluation_loss", "loss")
 _PER_INCH = 12  # characters of a title
 _WIDTH, _ACROSS = 7.0, 2  # inches, of 105 pixels on a page; panels side by side
 _DECADES = 10  # the largest value over the smallest from which an axis is logarithmic
-_ROUNDING = 1e-6  # of the baseline, or the largest value: what a loss in float32 does below is no more than rounding
+# of the baseline, or of the lowest curve's largest value: what a loss in float32 does below is no more than rounding
+_ROUNDING = 1e-6
 
 
 #: What is in a line's name -> the number of its colour, the first that fits: one colour for a model in all pictures.
@@ -97,7 +98,8 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     above = values[values > 0]  # a loss of 0 is below any axis of decades
     if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
-        least = _ROUNDING * (above.max() if baseline is None else baseline)  # not of a model that diverges
+        tops = [top for curve in curves if (top := curve.high.max()) > 0]
+        least = _ROUNDING * (min(tops) if baseline is None else baseline)  # not of a model that diverges
         if above.min() < least:
             axis.set_ylim(bottom=least)
         if above.min() < least or above.size < values.size:
