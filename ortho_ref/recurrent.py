@@ -39,7 +39,7 @@ from ortho_ref.fused import compiled, factored, persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.printing import ArraysByName, brief
-from ortho_ref.trees import under
+from ortho_ref.trees import prefixed, under
 
 NamedBuffers = dict[str, Buffers]
 ENGINES = ("fused", "scan", "persistent", "compiled", "factored")
@@ -250,7 +250,7 @@ class Recurrent:
         for name, child in zip(names, children, strict=True):
             if name in self.constrained:
                 own, buffers[name] = self.constrained[name].init(child, n, dtype=dtype)
-                params |= {f"{name}.{key}": value for key, value in own.items()}
+                params |= prefixed(f"{name}.", own)
             elif name in self.initial:
                 params[name] = self.initial[name](child, weights[name].shape, weights[name].dtype)
             else:
@@ -462,7 +462,7 @@ class Recurrent:
                 if not isinstance(gradient, dict):  # "factored" gives those of the parameters themselves
                     with named(name):
                         pulled = self.constrained[name].pullback(under(f"{name}.", params), buffers[name], gradient)
-                gradients |= {f"{name}.{key}": value for key, value in pulled.items()}
+                gradients |= prefixed(f"{name}.", pulled)
             else:
                 gradients[name] = gradient
         for name, part in zip(self._h0_names, parts_of(self.cell, own.h0), strict=False):
@@ -506,7 +506,7 @@ class Recurrent:
         for name, kept in self.constrained.items():
             with named(name):
                 own, own_buffers = kept.retract(under(f"{name}.", params), buffers[name], under(f"{name}.", deltas))
-            moved |= {f"{name}.{key}": value for key, value in own.items()}
+            moved |= prefixed(f"{name}.", own)
             new_buffers[name] = dict(own_buffers)
         for name in params:
             if name not in moved:

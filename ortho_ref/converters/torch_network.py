@@ -29,7 +29,7 @@ from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 from ortho_ref.recurrent import NamedBuffers, Recurrent
-from ortho_ref.trees import under
+from ortho_ref.trees import prefixed, under
 
 NAMES = ("pytorch", "ours")
 
@@ -162,7 +162,7 @@ def from_torch(
                 kept, own_buffers[own] = _kept(layer.constrained[name], a, *had)
             except ValueError as error:
                 raise ValueError(f"{own}: {error}") from None
-            own_params |= {f"{own}.{key}": value for key, value in kept.items()}
+            own_params |= prefixed(f"{own}.", kept)
     return own_params | _read_around(network, around, state), own_buffers
 
 

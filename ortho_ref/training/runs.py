@@ -34,7 +34,7 @@ from ortho_ref.training.optimizers import as_real
 from ortho_ref.training.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, SUMMARY, RunFolder
 from ortho_ref.training.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training.trainer import Record, Trainer, plain
-from ortho_ref.trees import by_path
+from ortho_ref.trees import by_path, prefixed
 
 #: Seconds that a log's interval takes at least.
 _TICK = 1e-9
@@ -265,7 +265,7 @@ class TrainingRun(Trainer):
         _check_same(path, _forms(self.params, self.buffers), _forms(params, buffers))
         _check_signs(path, self.buffers, buffers)
         for i, layer in enumerate(self.network.layers):
-            own = {f"layer{i}.{name}": kept for name, kept in layer.constrained.items()}
+            own = prefixed(f"layer{i}.", layer.constrained)
             buffers = buffers | {name: kept.begun(buffers[name]) for name, kept in own.items()}
         self.params, self.buffers = to_device((params, buffers), self.device)
 
@@ -455,7 +455,7 @@ def _check_sizes(path: Path, network: Network, params: Params, buffers: NamedBuf
     there: dict[str, Any] = {**params}
     for i, layer in enumerate(network.layers):
         assert layer.sizes is not None
-        shapes |= {f"layer{i}.{name}": shape for name, shape in layer.cell.shapes(*layer.sizes).items()}
+        shapes |= prefixed(f"layer{i}.", layer.cell.shapes(*layer.sizes))
         there |= {f"layer{i}.{name}": buffers.get(f"layer{i}.{name}", {}).get("U") for name in layer.constrained}
     for name, shape in (shapes | network.shapes_around()).items():
         own = there.get(name)
