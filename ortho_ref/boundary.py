@@ -6,6 +6,7 @@ Whoever looks at a value on a device waits for it: `Trainer` checks a batch on t
 
 import contextlib
 import difflib
+import math
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -68,11 +69,13 @@ def not_among(argument: str, value: object, allowed: Iterable[Any], how: Callabl
 
 @contextlib.contextmanager
 def named(name: str, separator: str = ": ") -> Iterator[None]:
-    """Within, errors of what is built from a weight's parameters begin with its name."""
+    """Within, errors begin with the name of the layer or the weight that they are of."""
     try:
         yield
     except (NotFiniteError, NotOrthogonalError) as error:
         raise type(error)(f"{name}{separator}{error}") from error
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name}: {error}") from error
     except KeyError as error:
         raise ValueError(f"{name} holds no {error.args[0]}; expected all that init gives") from error
 
@@ -107,9 +110,9 @@ def check_choice(argument: str, value: Any, allowed: Collection[str]) -> None:
 
 
 def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what: str) -> None:
-    """A number for which allowed(value) holds; `what` says so in words."""
+    """A finite number, no bool, for which allowed(value) holds; `what` says so in words."""
     try:
-        good = bool(allowed(value))
+        good = not isinstance(value, bool | np.bool_) and math.isfinite(value) and bool(allowed(value))
     except (TypeError, ValueError, OverflowError):
         good = False
     if not good:

@@ -148,7 +148,7 @@ def parts(rows: int, step: int) -> Iterator[slice]:
 
 
 def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
-    """Mean squared error and its gradient, over every number of outputs.
+    """Mean squared error and its gradient, over every number of outputs; mask, results and errors as `cross_entropy`'s.
 
     Parameters
     ----------
@@ -157,22 +157,6 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
     y : Array
         Numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for their one-hot
         vectors.
-    mask : Array (...), optional
-        bool: entries that count; None is all.
-
-    Returns
-    -------
-    loss : Array ()
-        The mean over the numbers that count.
-    doutputs : Array (..., q)
-        Its gradient.
-
-    Raises
-    ------
-    ValueError
-        The sizes do not fit, a class is out of range, or nothing counts.
-    TypeError
-        y is no array, or the mask is none of bool.
     """
     _check_array("outputs", outputs)
     check_targets("mean_squared_error", outputs.shape, y, mask)
@@ -195,7 +179,7 @@ def _mean_squared_error(outputs: Array, y: Array, mask: Array | None) -> tuple[A
 
 
 def binary_cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
-    """Cross-entropy of yes or no from one logit each, in nats, and its gradient.
+    """Cross-entropy of yes or no from one logit each, in nats, and its gradient; the rest as `cross_entropy`'s.
 
     Parameters
     ----------
@@ -203,22 +187,6 @@ def binary_cross_entropy(outputs: Array, y: Array, mask: Array | None = None) ->
         Logits of yes, G of them an entry.
     y : Array (..., G), or (...) for G = 1
         Integers, 0 for no and 1 for yes; valid also where the mask is False.
-    mask : Array (...), optional
-        bool: entries that count; None is all.
-
-    Returns
-    -------
-    loss : Array ()
-        The mean over the logits that count.
-    doutputs : Array (..., G)
-        Its gradient.
-
-    Raises
-    ------
-    ValueError
-        The sizes do not fit, an entry of y is not 0 or 1, or nothing counts.
-    TypeError
-        y is no array of integers, or the mask none of bool.
     """
     _check_array("outputs", outputs)
     check_targets("binary_cross_entropy", outputs.shape, y, mask)
@@ -278,6 +246,8 @@ def _check_numbers(shape: tuple[int, ...], y: Any) -> None:
     """Numbers shaped like the outputs, or integer classes."""
     if y.dtype.kind in "iu":
         _check_classes(shape, y)
+    elif y.dtype.kind not in "bf":
+        raise TypeError(f"y is {y.dtype}; expected real numbers, or integer classes")
     elif y.shape != shape or y.size == 0:
         raise ValueError(f"y has shape {y.shape}; expected {shape} with entries, or integer classes")
 

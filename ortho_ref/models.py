@@ -12,14 +12,22 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ortho_ref import files
-from ortho_ref.boundary import check_choice, check_integer, check_number, check_switch, nearest, not_among, short
+from ortho_ref.boundary import (
+    check_choice,
+    check_has,
+    check_integer,
+    check_number,
+    check_switch,
+    nearest,
+    not_among,
+    short,
+)
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.language.embedding import Embedding
@@ -40,8 +48,7 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
-from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.parametrizations.by_name import by_name as _parametrization
+from ortho_ref.parametrizations.by_name import FORMS, by_name as _parametrization
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.terminal import shown
 
@@ -87,7 +94,10 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
 def _checked(name: str, model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
     """The model; what it is called with is checked, and its layers bear the name."""
     hints = typing.get_type_hints(model)
-    allowed = list(inspect.signature(model).parameters)[2:]
+    parameters = list(inspect.signature(model).parameters.values())[2:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        raise TypeError("it takes any option, **; allowed: options by their names")
+    allowed = [parameter.name for parameter in parameters]
 
     @functools.wraps(model)
     def make(input_size: int, hidden_size: int, **options: Any) -> Recurrent:
@@ -101,7 +111,9 @@ def _checked(name: str, model: Callable[_P, Recurrent]) -> Callable[_P, Recurren
         k = options.get("negative_ones")
         if isinstance(k, int | np.integer) and k > hidden_size:
             raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
-        return replace(model(int(input_size), int(hidden_size), **options), name=name)  # type: ignore[arg-type]
+        layer = model(int(input_size), int(hidden_size), **options)  # type: ignore[arg-type]
+        check_has(f"what {name} makes", layer, "run_back", "a Recurrent")
+        return replace(layer, name=name)
 
     return typing.cast(Callable[_P, Recurrent], make)
 
@@ -172,12 +184,8 @@ def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bi
 def _gate_biases(reset_bias: float, update_bias: float) -> dict[str, Initial]:
     """What b_r and b_u start with; ValueError for what is no finite number."""
     for option, bias in (("reset_bias", reset_bias), ("update_bias", update_bias)):
-        check_number(option, bias, _is_finite, "a finite number")
+        check_number(option, bias, math.isfinite, "a finite number")
     return {"b_r": constant(reset_bias), "b_u": constant(update_bias)}
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @_listed
@@ -245,7 +253,7 @@ def nc_gru(
     glorot = uniform(math.sqrt(6 / (input_size + hidden_size)))
     free = {f"U_{g}": glorot for g in "ruc" if g not in orthogonal}
     biases = _gate_biases(reset_bias, update_bias)
-    check_number("modrelu_range", modrelu_range, lambda value: _is_finite(value) and value >= 0, "a finite number >= 0")
+    check_number("modrelu_range", modrelu_range, lambda value: value >= 0, "a finite number >= 0")
     if modrelu_range:
         biases["b_c"] = uniform(modrelu_range)
     return Recurrent(
@@ -387,7 +395,7 @@ def goru(
         ("modrelu_bias", "b_h", modrelu_bias),
     ):
         if bias is not None:
-            check_number(option, bias, _is_finite, "a finite number")
+            check_number(option, bias, math.isfinite, "a finite number")
             values[name] = constant(bias)
     initial = {name: value for name, value in values.items() if name in cell.shapes(1, 1)}
     return Recurrent(cell, {"U_h": U}, initial=initial, sizes=(input_size, n))
@@ -453,28 +461,28 @@ def own(place: str) -> str:
     ValueError
         Where there is no such file or name, or what is there is neither; whatever the file raises is in the message.
     """
+    place = str(place)
     path, _, name = place.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
         raise ValueError(f"model is {place!r}; allowed for a file: FILE.py:NAME")
     try:
         model = getattr(module_of(Path(path), "model"), name, None)
-        sha256 = hashlib.sha256(files.read(path)).hexdigest()
+        full = f"{Path(path).name}:{name}#{hashlib.sha256(files.read(path)).hexdigest()[:12]}"
+        if isinstance(model, type) and issubclass(model, Cell) and not inspect.isabstract(model):
+            _OWN[full] = _checked(full, _of_cell(model))
+            return full
+        if inspect.isfunction(model):
+            _OWN[full] = _checked(full, model)
+            return full
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         reason = f"{type(error).__name__}: {shown(error)}"
         raise ValueError(f"model is {place!r}, which cannot be loaded: {reason}") from error
-    full = f"{Path(path).name}:{name}#{sha256[:12]}"
-    if isinstance(model, type) and issubclass(model, Cell) and not inspect.isabstract(model):
-        _OWN[full] = _checked(full, _of_cell(model))
-    elif inspect.isfunction(model):
-        _OWN[full] = _checked(full, model)
-    else:
-        missing = ", ".join(sorted(getattr(model, "__abstractmethods__", ())))
-        is_none = f"lacks {missing}" if missing else f"is {short(model)}" if model else f"has no {name}"
-        allowed = "a class that derives from ortho_ref.cells.Cell, or a function of (m, n)"
-        raise ValueError(f"model is {place!r}, which {is_none}; allowed: {allowed}")
-    return full
+    missing = ", ".join(sorted(getattr(model, "__abstractmethods__", ())))
+    is_none = f"lacks {missing}" if missing else f"is {short(model)}" if model else f"has no {name}"
+    allowed = "a class that derives from ortho_ref.cells.Cell, or a function of (m, n)"
+    raise ValueError(f"model is {place!r}, which {is_none}; allowed: {allowed}")
 
 
 def is_of_file(name: object) -> TypeGuard[str]:

@@ -35,6 +35,7 @@ from ortho_ref.boundary import (
     check_integer,
     check_number,
     check_state,
+    check_switch,
     generator,
     is_tokens,
     kind_of,
@@ -137,6 +138,7 @@ class Network:
 
     def __post_init__(self) -> None:
         self._check_kinds()
+        check_switch("tied", self.tied)
         for i, layer in enumerate(self.layers):
             if layer.sizes is None:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
@@ -161,6 +163,7 @@ class Network:
             check_has(f"layers[{i}]", layer, "run_back", "a Recurrent, as models.gru(10, 56)")
         if self.embedding is not None:
             check_has("embedding", self.embedding, "vocabulary", "an Embedding, as Embedding(10_000, 400), or None")
+        check_has("regularizers", self.regularizers, "dropped_weights", "Regularizers, as Regularizers(words=0.1)")
 
     def _check_layers(self) -> None:
         """ValueError unless each layer takes what the one before gives."""
@@ -314,6 +317,7 @@ class Network:
         self.check_params(params, buffers)
         self.check_input(x, params["readout.b"])
         if rng is not None:
+            generator(rng)
             self._check_dropped(x)
         if h0 is None:
             return
@@ -387,7 +391,8 @@ class Network:
                 raise ValueError(f"params holds {name!r}{nearest(name, shapes)}; expected what init gives alone")
         self._check_buffers(buffers)
         for i, layer in enumerate(self.layers):
-            layer.weights(*self._own(i, params, buffers))
+            with named(f"layer{i}", "."):
+                layer.weights(*self._own(i, params, buffers))
         dtype = precision_of_most(params.values())
         for name, shape in shapes.items():
             check_array(name, params[name], shape, dtype)
@@ -456,6 +461,10 @@ class Network:
         self.check_params(params, buffers)
         if not isinstance(tape, NetworkTape):
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
+        own = [(layer.cell, layer.sizes and layer.sizes[1], layer.engine) for layer in self.layers]
+        made = [(each.cell, each.shape[2], each.name_of_engine) for each in tape.layers]
+        if made != own or tape.read.ndim != (3 if self.readout == "every" else 2):
+            raise ValueError("tape is another network's; expected that of what this one's forward returned")
         check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
         read = affine_pullback(self.readout_weights(params)[0], tape.read, doutputs)
         return self._gradients(params, buffers, tape, *read)
@@ -498,7 +507,8 @@ class Network:
         """The gradients of layer i's parameters, by path, and of what it read, from that of its features (T, B, n)."""
         layer = self.layers[i]
         dh = real_features_pullback(dfeatures, layer.cell.complex)
-        own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
+        with named(f"layer{i}", "."):
+            own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
         gradients = _scaled(own.params, tape.weights[i])  # [bp:lm-dropout/weights_gradient]
         return prefixed(f"layer{i}.", gradients), own.x
 
@@ -579,25 +589,7 @@ class Network:
             return loss, self._gradients(params, buffers, tape, dread, dreadout), Forward(outputs, last, tape)
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
-        """Subtract the optimizer's deltas; every U follows its parameters.
-
-        Parameters
-        ----------
-        params, buffers : dict
-            As they are.
-        deltas : dict of Array
-            Under the parameters' names: what is subtracted, learning rate included.
-
-        Returns
-        -------
-        params, buffers : dict
-            New ones.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
-        """
+        """Subtract the optimizer's deltas, by the parameters' names; every U follows.  As `Recurrent.retract`."""
         self.check_params(params, buffers)
         check_deltas(params, deltas)
         return self.move(params, buffers, {name: as_array(delta) for name, delta in deltas.items()})

@@ -27,6 +27,7 @@ from ortho_ref.boundary import (
     check_input,
     check_integer,
     check_state,
+    check_switch,
     generator,
     kind_of,
     named,
@@ -137,6 +138,7 @@ class Recurrent:
     def __post_init__(self) -> None:
         self._check_kinds()
         check_choice("engine", self.engine, ENGINES)
+        check_switch("trained_h0", self.trained_h0)
         if (reason := self.refusal(self.engine)) is not None:
             raise ValueError(reason)
         for argument, given, allowed in (

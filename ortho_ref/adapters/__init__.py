@@ -28,21 +28,10 @@ bias of zeros.  In a list of lists these are joined along the other axis: a kern
 Tokens are given as one-hot vectors, complex arrays as the kit has them, with a last axis of 2.
 """
 
-from ortho_ref.adapters.either import either
-from ortho_ref.adapters.equinox import from_equinox
-from ortho_ref.adapters.flax import from_flax
-from ortho_ref.adapters.jax import from_jax
-from ortho_ref.adapters.keras import from_keras
-from ortho_ref.adapters.maps import map_from_jax, map_from_torch
-from ortho_ref.adapters.torch import from_torch
-
-__all__ = [
-    "either",
-    "from_equinox",
-    "from_flax",
-    "from_jax",
-    "from_keras",
-    "from_torch",
-    "map_from_jax",
-    "map_from_torch",
-]
+from ortho_ref.adapters.either import either as either
+from ortho_ref.adapters.equinox import from_equinox as from_equinox
+from ortho_ref.adapters.flax import from_flax as from_flax
+from ortho_ref.adapters.jax import from_jax as from_jax
+from ortho_ref.adapters.keras import from_keras as from_keras
+from ortho_ref.adapters.maps import map_from_jax as map_from_jax, map_from_torch as map_from_torch
+from ortho_ref.adapters.torch import from_torch as from_torch

@@ -58,28 +58,9 @@ def map_from_torch(function: Callable[[Any], Any]) -> MapAndPullback:
 
 
 def map_from_jax(function: Callable[[Any], Any]) -> MapAndPullback:
-    """A map Q -> U in JAX, for `check_map(*map_from_jax(f))` and for an adapter's file.
+    """As `map_from_torch`, of a function in JAX, jitted or not; the pullback is by jax.vjp.
 
     float64 is switched on while it runs, and off again after.
-
-    Parameters
-    ----------
-    function : callable
-        function(Q) -> U, jitted or not.
-
-    Returns
-    -------
-    callable
-        map(Q) -> U.
-    callable
-        pullback(Q, dU) -> dL/dQ, by jax.vjp.
-
-    Raises
-    ------
-    ImportError
-        JAX is not installed.
-    TypeError
-        function is none.
     """
     jax, jnp = jax_and_numpy()
     _check(function)

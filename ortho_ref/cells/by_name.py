@@ -15,19 +15,18 @@ from ortho_ref.cells.gru_reset_after import GRUResetAfter as GRUResetAfter
 from ortho_ref.cells.gru_reset_before import GRUResetBefore as GRUResetBefore
 from ortho_ref.cells.lstm import LSTM as LSTM
 
-
-def name_of(cell: Cell | type[Cell]) -> str:
-    """The name of a cell or of its class: that of the file it is defined in."""
-    kind = cell if isinstance(cell, type) else type(cell)
-    return kind.__module__.rpartition(".")[2]
-
-
 #: Name -> class, from the imports above.
 CELLS: dict[str, type[Cell]] = {
-    name_of(kind): kind
+    kind.__module__.rpartition(".")[2]: kind
     for kind in list(globals().values())
     if isinstance(kind, type) and issubclass(kind, Cell) and kind is not Cell
 }
+
+
+def name_of(cell: Cell | type[Cell]) -> str:
+    """The name of a cell or of its class; of one of your own its class's name."""
+    kind = cell if isinstance(cell, type) else type(cell)
+    return next((name for name, own in CELLS.items() if own is kind), kind.__name__)
 
 
 def options_of(kind: type[Cell]) -> tuple[str, ...]:

@@ -55,15 +55,15 @@ Everything is pure, keeps the dtype, and returns fresh arrays.
 """
 
 from ortho_ref.boundary import check_choice
-from ortho_ref.converters.config import config_of
+from ortho_ref.converters.config import config_of as config_of
 from ortho_ref.converters.flax import Flax, NNXByGate
-from ortho_ref.converters.framework import Framework, UnsupportedError
-from ortho_ref.converters.onnx_network import to_onnx
-from ortho_ref.converters.other_maps import OTHER_MAPS
-from ortho_ref.converters.parameters import Certified, matrix_of, params_of
+from ortho_ref.converters.framework import Framework as Framework, UnsupportedError as UnsupportedError
+from ortho_ref.converters.onnx_network import to_onnx as to_onnx
+from ortho_ref.converters.other_maps import OTHER_MAPS as OTHER_MAPS
+from ortho_ref.converters.parameters import Certified as Certified, matrix_of as matrix_of, params_of as params_of
 from ortho_ref.converters.stacked import MLX, NNX, ONNX, Equinox, Haste, Keras, PyTorch
-from ortho_ref.converters.torch_network import from_torch, to_torch
-from ortho_ref.converters.torch_state import layers_from_torch, layers_to_torch
+from ortho_ref.converters.torch_network import from_torch as from_torch, to_torch as to_torch
+from ortho_ref.converters.torch_state import layers_from_torch as layers_from_torch, layers_to_torch as layers_to_torch
 
 #: Name -> converter.
 FRAMEWORKS: dict[str, Framework] = {
@@ -99,21 +99,3 @@ def by_name(name: str) -> Framework:
     """
     check_choice("framework", name, FRAMEWORKS)
     return FRAMEWORKS[name]
-
-
-__all__ = [
-    "FRAMEWORKS",
-    "OTHER_MAPS",
-    "Certified",
-    "Framework",
-    "UnsupportedError",
-    "by_name",
-    "config_of",
-    "from_torch",
-    "layers_from_torch",
-    "layers_to_torch",
-    "matrix_of",
-    "params_of",
-    "to_onnx",
-    "to_torch",
-]

@@ -182,26 +182,7 @@ class Framework(ABC):
     def gradients_from(self, config: str | Config, gradients: Mapping[str, Any]) -> Arrays:
         """Gradients by the framework's weights -> gradients by ours.
 
-        Parameters
-        ----------
-        config : mapping or str
-            The cell and its options, as of a conformance case; or the name of a cell or of a model.
-        gradients : mapping
-            The framework's gradients under its names; of Flax the tree of them.
-
-        Returns
-        -------
-        dict of str to array
-            Fresh arrays under our names.
-
-        Raises
-        ------
-        UnsupportedError
-            The framework's layer does not have this cell or one of its options.
-        TypeError
-            An option is misspelt.
-        ValueError
-            A name is missing or unknown, a shape is wrong, an array is not floating-point.
+        Arguments and errors are as of `from_framework`, but that a recurrent bias may have any gradient.
         """
         return self._ours(config, gradients, gradients=True)
 

@@ -59,7 +59,8 @@ def layers_from_torch(
         elif name.startswith(prefix) and "." not in name.removeprefix(prefix):
             raise ValueError(f"PyTorch: unknown {name!r}; expected {_NAMES}, and so on by layer")
     numbers, ways = ({key[k] for key in layers} for k in (0, 1))
-    if numbers != set(range(len(numbers))) or len(layers) != len(numbers) * len(ways) or len(steps) > 1:
+    each_way = len(layers) == len(numbers) * len(ways) and False in ways
+    if numbers != set(range(len(numbers))) or not each_way or len(steps) > 1:
         given = ", ".join(sorted(map(_called, layers)))
         raise ValueError(f"PyTorch: the state has {given}; expected layer0, layer1, and so on, in one way or both")
     own = config_of(config) if isinstance(config, str) else config

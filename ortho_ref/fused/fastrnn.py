@@ -22,8 +22,7 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.fastrnn import FastRNN
 from ortho_ref.fused import sequence
-from ortho_ref.fused.kernels import fastrnn as device
-from ortho_ref.fused.kernels import launches
+from ortho_ref.fused.kernels import fastrnn as device, launches
 from ortho_ref.fused.sequence import Tape, value
 from ortho_ref.scan import SequenceGradients
 

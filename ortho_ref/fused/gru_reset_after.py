@@ -32,8 +32,7 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused import sequence
-from ortho_ref.fused.kernels import gru_reset_after as device
-from ortho_ref.fused.kernels import launches
+from ortho_ref.fused.kernels import gru_reset_after as device, launches
 from ortho_ref.fused.sequence import Tape, sigmoid, value
 from ortho_ref.scan import SequenceGradients
 

@@ -27,8 +27,7 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.fused import sequence
-from ortho_ref.fused.kernels import gru_reset_before as device
-from ortho_ref.fused.kernels import launches
+from ortho_ref.fused.kernels import gru_reset_before as device, launches
 from ortho_ref.fused.sequence import Tape, sigmoid, value
 from ortho_ref.scan import SequenceGradients
 

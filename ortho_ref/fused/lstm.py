@@ -26,8 +26,7 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, state_of
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.fused import sequence
-from ortho_ref.fused.kernels import launches
-from ortho_ref.fused.kernels import lstm as device
+from ortho_ref.fused.kernels import launches, lstm as device
 from ortho_ref.fused.sequence import Tape, sigmoid
 from ortho_ref.scan import SequenceGradients
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array, is_array, library_of, xp_of
-from ortho_ref.boundary import check_choice, check_indices, check_input, is_tokens, kind_of
+from ortho_ref.boundary import check_choice, check_input, is_tokens, kind_of, read
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.language.dropout import Dropout
@@ -188,7 +188,10 @@ class Reader(Network):
                 kind = f"{lengths.dtype} {lengths.shape}" if is_array(lengths) else kind_of(lengths)
                 raise ValueError(f"lengths of the {name} are {kind}; expected integers {tokens.shape[1:]}")
             library_of(tokens, lengths)
-            check_indices(f"lengths of the {name} less 1", "step", lengths - 1, len(tokens))
+            low, high = read(lengths.min(), lengths.max())
+            if low < 1 or high > len(tokens):
+                given = int(low if low < 1 else high)
+                raise ValueError(f"lengths of the {name} holds {given}; allowed: 1 to {len(tokens)}")
         story, question = (own.tokens.shape[1] for own in x)
         if story != question:
             raise ValueError(f"the story's batch is {story}, the question's {question}")

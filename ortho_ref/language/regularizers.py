@@ -15,7 +15,6 @@ Temporal activation regularization, h the same before dropout, M = (T - 1) B n, 
 Merity, Keskar, Socher: Regularizing and Optimizing LSTM Language Models, ICLR 2018.
 """
 
-import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -67,11 +66,11 @@ class Regularizers:
         for name in ("words", "inputs", "hidden", "outputs", "weights"):
             check_number(f"dropout of {name}", getattr(self, name), lambda rate: 0 <= rate < 1, "0 <= rate < 1")
         for name in ("alpha", "beta"):
-            check_number(
-                name, getattr(self, name), lambda value: value >= 0 and math.isfinite(value), "a finite number >= 0"
-            )
+            check_number(name, getattr(self, name), lambda value: value >= 0, "a finite number >= 0")
             if isinstance(own := getattr(self, name), np.generic):
                 object.__setattr__(self, name, own.item())  # a float64 would make the gradients so
+        if isinstance(self.weights_of, str):
+            raise ValueError(f"weights_of is {self.weights_of!r}; allowed: a tuple of names, ({self.weights_of!r},)")
         object.__setattr__(self, "weights_of", tuple(self.weights_of))
         if self.weights_of and not self.weights:
             raise ValueError(f"weights_of is {', '.join(self.weights_of)}, but no weights are dropped")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.backend import library_of
+from ortho_ref.boundary import check_indices, check_switch
 from ortho_ref.training.examples import Examples, baseline_of_counts
 from ortho_ref.training.task import Batch, Named, Tokens, Vectors, check_choice, check_integer, kind_of
 
@@ -123,6 +124,7 @@ class Arrays(Examples):
             )
         self.input = self._input(vocabulary, *token)
         self.output_size = self._width(classes, *kind)
+        check_switch("scale", scale)
         self._scale = {}
         if scale:
             for name in ("x", "y"):
@@ -198,7 +200,7 @@ class Arrays(Examples):
             return Vectors(x.shape[2])
         own = int(high) + 1 if vocabulary is None else vocabulary
         check_integer("vocabulary", own)
-        _check_below("x", "token", low, high, own)
+        check_indices("x", "token", np.array([low, high]), own)
         return Tokens(own)
 
     def _width(self, classes: int | None, low: Any, high: Any) -> int:
@@ -215,7 +217,7 @@ class Arrays(Examples):
                 f"y holds classes {low} to {own - 1}, none below; give y - {low}, or classes={own} where 0 is one"
             )
         check_integer("classes", own, least=2)
-        _check_below("y", "class", low, high, own)
+        check_indices("y", "class", np.array([low, high]), own)
         return 1 if self.loss == "binary_cross_entropy" else own
 
     @property
@@ -428,12 +430,6 @@ def _array(argument: str, value: np.ndarray) -> np.ndarray:
 def _is_one_hot(y: np.ndarray) -> bool:
     """Whether every row is 0 but for one 1."""
     return y.shape[-1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=-1) == 1).all())
-
-
-def _check_below(argument: str, what: str, low: Any, high: Any, count: int) -> None:
-    """ValueError unless whole numbers, of which these are the least and the largest, are 0 to count - 1."""
-    if low < 0 or high >= count:
-        raise ValueError(f"{argument} holds {what} {low if low < 0 else high}; allowed: 0 to {count - 1}")
 
 
 def _contiguous(own: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from msgspec import Meta
 
 from ortho_ref import formats
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.boundary import check_has, check_number, kind_of
+from ortho_ref.boundary import check_has, check_number, check_switch, kind_of
 from ortho_ref.training.schedules import Constant, Schedule, as_schedule
 
 
@@ -74,7 +74,7 @@ class Elementwise(ABC):
         buffers: Mapping[str, float],
         positive: Mapping[str, float],
     ) -> None:
-        check_number("weight_decay", weight_decay, lambda decay: 0 <= decay < math.inf, "a finite number >= 0")
+        check_number("weight_decay", weight_decay, lambda decay: decay >= 0, "a finite number >= 0")
         self.learning_rate = as_schedule(learning_rate)
         self.weight_decay = float(weight_decay)
         self._initial, self._positive = dict(buffers), dict(positive)
@@ -195,12 +195,13 @@ class RMSprop(Elementwise):
         weight_decay: float = 0.0,
     ) -> None:
         _check_decay("decay", decay)
-        check_number("initial", initial, lambda initial: 0 <= initial < math.inf, "a finite number >= 0")
+        check_number("initial", initial, lambda initial: initial >= 0, "a finite number >= 0")
         what = "a finite number above 0; 0 too where initial is above 0"
-        check_number("epsilon", epsilon, lambda e: 0 < e < math.inf or (e == 0 and initial > 0), what)
+        check_number("epsilon", epsilon, lambda e: e > 0 or (e == 0 and initial > 0), what)
         positive = {"epsilon": epsilon} if epsilon else {"initial": initial}
         super().__init__(learning_rate, weight_decay, {"v": initial}, positive)
         self.decay, self.initial, self.epsilon = float(decay), float(initial), float(epsilon)
+        check_switch("epsilon_inside", epsilon_inside)
         self.epsilon_inside = epsilon_inside
 
     def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
@@ -251,7 +252,7 @@ class Adam(Elementwise):
         _check_decay("beta1", beta1)
         _check_decay("beta2", beta2)
         what = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
-        check_number("epsilon", epsilon, lambda epsilon: 0 < epsilon < math.inf, what)
+        check_number("epsilon", epsilon, lambda epsilon: epsilon > 0, what)
         super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
         self.beta1, self.beta2, self.epsilon = float(beta1), float(beta2), float(epsilon)
         self._compiled = compiled
@@ -401,7 +402,7 @@ def squared_norm(gradients: Mapping[str, Array]) -> Array:
 
 
 def _check_limit(limit: float) -> None:
-    check_number("limit", limit, lambda limit: 0 < limit < math.inf, "a finite number above 0")
+    check_number("limit", limit, lambda limit: limit > 0, "a finite number above 0")
 
 
 def _copied(buffers: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Array]]:

@@ -8,7 +8,6 @@ k is 0 for the first update.  Any function int -> float is a schedule; these hav
 and checked.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -77,4 +76,4 @@ class Step:
 
 
 def _check_rate(argument: str, rate: float, others: str = "") -> None:
-    check_number(argument, rate, lambda rate: 0 <= rate < math.inf, f"a finite number >= 0{others}")
+    check_number(argument, rate, lambda rate: rate >= 0, f"a finite number >= 0{others}")

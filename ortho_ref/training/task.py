@@ -6,11 +6,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.boundary import check_choice as check_choice
-from ortho_ref.boundary import check_integer as check_integer
-from ortho_ref.boundary import kind_of as kind_of
-from ortho_ref.boundary import nearest as nearest
-from ortho_ref.boundary import short as short
+from ortho_ref.boundary import (
+    check_choice as check_choice,
+    check_integer as check_integer,
+    kind_of as kind_of,
+    nearest as nearest,
+    short as short,
+)
 from ortho_ref.files import opened as opened
 from ortho_ref.printing import brief
 

@@ -107,7 +107,7 @@ class Trainer:
         for name in ("clip_value", "clip_norm"):
             limit = getattr(self, name)
             if limit is not None:
-                check_number(name, limit, _is_limit, "a finite number above 0, or None")
+                check_number(name, limit, lambda value: value > 0, "a finite number above 0, or None")
         if self.clip_value is not None and self.clip_norm is not None:
             raise ValueError(f"clip_value is {self.clip_value} and clip_norm is {self.clip_norm}; allowed: one of them")
         for name in ("average_after", "rate_per_window"):
@@ -333,10 +333,6 @@ def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task
 def plain(value: Any) -> Any:
     """A setting as a checkpoint holds it: NumPy's numbers would come back as arrays."""
     return value.item() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _is_limit(value: Any) -> bool:
-    return not isinstance(value, bool | np.bool_) and 0 < value < math.inf
 
 
 def _moved(batch: Batch, network: Network, params: Params, training: bool = True) -> Batch:

@@ -17,9 +17,7 @@ import typer
 from rich.table import Table as Shown
 
 from ortho_ref import files
-from scripts.maintain.timing import benchmark_file as reports
-from scripts.maintain.timing import drift as checking
-from scripts.maintain.timing import page_tables, peers_jax
+from scripts.maintain.timing import benchmark_file as reports, drift as checking, page_tables, peers_jax
 from scripts.maintain.timing.benchmark_file import Report, Table
 from scripts.maintain.timing.cell_rows import cells
 from scripts.maintain.timing.groups import Group, Settings, named

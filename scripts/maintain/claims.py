@@ -32,8 +32,7 @@ from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, mark
 from scripts.grid.experiment.verdicts import between, least_seeds, said, verdicts
 from scripts.pictures.caption import caption
 from scripts.pictures.curves import draw_experiment, draw_measured, has_series
-from scripts.pictures.gallery_page import PAGE as GALLERY
-from scripts.pictures.gallery_page import gallery
+from scripts.pictures.gallery_page import PAGE as GALLERY, gallery
 from scripts.program import BAD_INPUT, fail, run, say
 from scripts.program.pages import keep_pages
 

@@ -17,8 +17,7 @@ from rich.table import Table
 
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
-from scripts.maintain.timing.readout import SIZES as READOUTS
-from scripts.maintain.timing.readout import measure_readout
+from scripts.maintain.timing.readout import SIZES as READOUTS, measure_readout
 from scripts.maintain.timing.rounds import check_rounds
 from scripts.maintain.timing.updates import measure
 from scripts.program import BAD_INPUT, blas, check_beside, chosen, fail, give, limit_threads, run

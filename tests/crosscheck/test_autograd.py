@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
@@ -14,8 +13,7 @@ from gradients.checks import cells  # noqa: E402
 from gradients.map_problem import free_entries, random_map_problem  # noqa: E402
 from gradients.problem import largest_error, perturbed, random_problem, relative_error, standard_normal  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
-from ortho_ref.cells import CELLS as KINDS  # noqa: E402
-from ortho_ref.cells import LSTM  # noqa: E402
+from ortho_ref.cells import CELLS as KINDS, LSTM  # noqa: E402
 from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS  # noqa: E402
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402

@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gradients import bounds, gru_reset_after, gru_reset_before, lstm
 from gradients.bptt import Bound

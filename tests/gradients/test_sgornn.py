@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gradients import fastrnn, sgornn
 from gradients.problem import random_problem, relative_error

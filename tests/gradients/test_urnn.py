@@ -4,8 +4,7 @@ its start and reversal."""
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients import bptt, elman
 from gradients.problem import random_problem, relative_error

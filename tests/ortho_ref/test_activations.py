@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from ortho_ref.activations import ACTIVATIONS, modrelu, modrelu_pullback, sigmoid
 from ortho_ref.backend import to_device, to_host

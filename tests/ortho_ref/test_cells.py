@@ -7,16 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients.checks import cells
 from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
-from ortho_ref.cells.by_name import CELLS as LISTED
-from ortho_ref.cells.by_name import by_name, options_of
+from ortho_ref.cells.by_name import CELLS as LISTED, by_name, options_of
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.layers import real_features

@@ -10,8 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error

@@ -4,8 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref import converters, models, scan
 from ortho_ref.activations import sigmoid
@@ -574,6 +573,7 @@ TWO = {f"{name}.{key}": a for name in ("encoder", "decoder") for key, a in ONE.i
         (ONE | {"weight_ih_l2": ONE["weight_ih_l0"]}, None, "the state has layer0, layer2; expected layer0, layer1"),
         (ONE | {"bias_ih_l0": np.zeros(4)}, None, "the arrays hold no bias_hh_l0; expected "),
         ({"weight_hh_l0": np.zeros((4, 4))}, None, "the arrays hold no weight_ih_l0"),
+        ({"weight_ih_l0_reverse": np.zeros((4, 3))}, None, "the state has layer0_reverse; expected layer0, layer1"),
     ],
 )
 def test_states_that_are_no_module_s(state, prefix, message):

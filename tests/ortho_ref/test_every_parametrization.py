@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients.problem import relative_error, single
 from ortho_ref.backend import NotFiniteError, to_device, to_host

@@ -18,8 +18,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref import files, formats
 from ortho_ref.training import checkpoint

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 import jsonschema
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec import UNSET, Meta, UnsetType
 
 from ortho_ref import formats

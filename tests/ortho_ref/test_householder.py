@@ -6,8 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients.map_problem import random_map_problem
 from ortho_ref.backend import to_device

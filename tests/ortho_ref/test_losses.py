@@ -9,8 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.finite_differences import compare_gradients
@@ -215,6 +214,7 @@ REFUSED = [
     (OF_CLASSES, CLASSES, np.zeros((4, 3), bool), "mask leaves no entry to count"),
     (["binary_cross_entropy"], NUMBERS.astype(int), np.zeros((4, 3), bool), "mask leaves no entry to count"),
     (OF_CLASSES, CLASSES, np.ones((4, 3), int), "mask is int64; expected bool"),
+    (["mean_squared_error"], NUMBERS + 0j, None, "y is complex128; expected real numbers, or integer classes"),
 ]
 
 

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,8 +26,7 @@ from ortho_ref.network import Network
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.printing import ArraysByName, brief
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.training import checkpoint
-from ortho_ref.training import trainer as training
+from ortho_ref.training import checkpoint, trainer as training
 from ortho_ref.training.optimizers import SGD, Adam, ByName, RMSprop
 from ortho_ref.training.schedules import Step
 from scripts.maintain.equations.tags import tags_of
@@ -54,6 +54,11 @@ TWO_LIBRARIES = "TypeError: arrays of different libraries in one call"
 def rng():
     """A generator."""
     return np.random.default_rng(0)
+
+
+def tape_of(network):
+    """What its forward leaves."""
+    return network.forward(*network.init(rng(), dtype=np.float64), X).tape
 
 
 def without(params, name):
@@ -301,7 +306,7 @@ ERRORS = [
             ([], "TypeError: params is a list; expected a dict, as init gives it"),
             (WHOLE[0] | {"readout.b": np.ones(1)}, "ValueError: readout.b has shape (1,); expected (2,)"),
             (WHOLE[0] | {"readout.W": np.ones((2, 4), "f4")}, "TypeError: readout.W is float32; expected float64"),
-            (WHOLE[0] | {"layer0.W_r": np.ones((4, 3), "f4")}, "TypeError: W_r is float32; expected float64"),
+            (WHOLE[0] | {"layer0.W_r": np.ones((4, 3), "f4")}, "TypeError: layer0: W_r is float32; expected float64"),
             (WHOLE[0] | {"readout.c": X}, "ValueError: params holds 'readout.c' (did you mean 'readout."),
             (WHOLE[0] | {"layer2.W_r": X}, "ValueError: params holds 'layer2.W_r'; expected what init gives alone"),
         )
@@ -328,6 +333,30 @@ ERRORS = [
         f"ValueError: params holds no layer0.U_c.*; {ALL}",
     ),
     (lambda: NETWORK.backward(*WHOLE, None, X), "TypeError: tape is None; expected that of what forward"),
+    *(
+        (
+            lambda other=other: NETWORK.backward(*WHOLE, tape_of(other), np.ones((5, 2, 2))),
+            "ValueError: tape is another network's; expected that of what this one's forward returned",
+        )
+        for other in (
+            replace(NETWORK, layers=(NETWORK.layers[0],)),
+            replace(NETWORK, layers=(NETWORK.layers[0], models.nc_gru(4, 5))),
+            replace(NETWORK, layers=(NETWORK.layers[0], models.gru(4, 4))),
+            replace(NETWORK, layers=(NETWORK.layers[0], replace(NETWORK.layers[1], engine="scan"))),
+            replace(NETWORK, readout="last"),
+        )
+    ),
+    (lambda: NETWORK.forward(*WHOLE, X, rng=0), "TypeError: rng is 0, a seed; allowed: a numpy.random.Generator, as"),
+    (lambda: replace(NETWORK, regularizers={"words": 0.1}), "TypeError: regularizers is a dict; allowed: Regularizers"),
+    (lambda: replace(NETWORK, tied="false"), "ValueError: tied is 'false'; allowed: True, False"),
+    (
+        lambda: Regularizers(weights=0.1, weights_of="U_r"),
+        "ValueError: weights_of is 'U_r'; allowed: a tuple of",
+    ),
+    (lambda: Regularizers(alpha=True), "ValueError: alpha is True; allowed: a finite number >= 0"),
+    (lambda: SGD(True), "ValueError: learning_rate is True; allowed: a finite number >= 0"),
+    (lambda: RMSprop(epsilon_inside="no"), "ValueError: epsilon_inside is 'no'; allowed: True, False"),
+    (lambda: replace(LAYER, trained_h0="false"), "ValueError: trained_h0 is 'false'; allowed: True, False"),
     *(
         (lambda own=own: NETWORK.backward(*WHOLE, NETWORKS_TAPE, own), message)
         for own, message in (
@@ -621,6 +650,10 @@ def test_a_network_cites_its_regularizers_and_its_reader():
     reader = models.network("lstm", 5, [4, 4, 4], 5, readout="last", embedding=3, reader="once")
     assert citations.papers_of(reader) == ("goru", "lstm")
     assert citations.papers_of(parametrizations.Free()) == ()
+    own = type("Coupled", (cells.LSTM,), {"__module__": "mine.lstm"})()  # in a file that is called as one of ours
+    assert citations.papers_of(own) == ()
+    with pytest.raises(ValueError, match="'Coupled'; allowed: "):
+        converters.config_of(converters.config.config_of_cell(own))
     assert set(citations.PAPERS) == {k for n in models.names() for k in citations.papers_of(n)} | {"awd-lstm"}
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from gradients.checks import VARIANTS
 from gradients.problem import admissible, largest_error, network_kink_distance, perturbed, single, skew

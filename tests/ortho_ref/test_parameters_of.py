@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref import converters, parametrizations
 from ortho_ref.converters import matrix_of, params_of

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error

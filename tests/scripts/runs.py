@@ -269,8 +269,7 @@ class _Points:
         """From here on."""
         from ortho_ref import files
         from ortho_ref.network import Network
-        from ortho_ref.training import run_folder
-        from ortho_ref.training import trainer as training
+        from ortho_ref.training import run_folder, trainer as training
 
         self.wrap(os, "fsync", "fsync")
         self.wrap(os, "replace", "rename", "renamed")

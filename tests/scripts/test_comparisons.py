@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scripts.grid.experiment.claims import MEAN, NOT, OPEN, REPRODUCED, beside_each_other, comparisons_of, ratio
 from scripts.grid.experiment.file import read

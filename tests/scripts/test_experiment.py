@@ -25,8 +25,7 @@ from ortho_ref import files, models
 from ortho_ref.network import Network
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Batch
-from scripts import evaluate, train
-from scripts import experiment as program
+from scripts import evaluate, experiment as program, train
 from scripts.grid.experiment import engine, measures, sessions, watched, worker
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import MEAN, OPEN, comparisons_of

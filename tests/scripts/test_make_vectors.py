@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ortho_ref.conformance.cases import case_files as stored
-from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases import case_files as stored, reference
 from ortho_ref.conformance.cases.case_files import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from scripts.maintain import make_vectors
 from scripts.maintain.vectors import making

@@ -162,6 +162,21 @@ def test_a_function_that_makes_a_layer(mine):
     assert set(models.build(name, 3, 5).parametrizations) == {"U"}
 
 
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("(m, n, **options): pass", "cannot be loaded: TypeError: it takes any option, **; allowed: options by their"),
+        ("(m: None, n: 'Nowhere'): pass", "cannot be loaded: NameError: name 'Nowhere' is not defined"),
+        ("(m, n): pass", "is None; allowed: a Recurrent"),
+    ],
+)
+def test_a_function_that_makes_none(mine, function, message):
+    """In one line, when it is loaded or when it is called."""
+    mine("", f"def mine{function}\n\n\n")
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        models.build(models.own("mine.py:mine"), 3, 5)
+
+
 def said_of(source, folder):
     """Exit code of the check of the lesson's cell with this source, and what it says of a wrong line."""
     (folder / "mine.py").write_text(source)

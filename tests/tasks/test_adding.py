@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
 from scripts.maintain.timing.peak import traced

@@ -8,12 +8,10 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from scripts.maintain.timing.peak import traced
-from tasks import text as text_module
-from tasks import windows
+from tasks import text as text_module, windows
 from tasks.text import Text
 
 ALPHABET = "abcde \r\n\té漢😀\u2028\x01\ufeff"

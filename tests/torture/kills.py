@@ -9,8 +9,7 @@ from typing import Any
 
 from tests.scripts.runs import POINTS
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters
-from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, to_go_on
-from tests.torture.room import chosen as chosen_run
+from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, chosen as chosen_run, to_go_on
 
 COUNT = 100
 RACES = 20

@@ -18,8 +18,7 @@ from typing import Any
 from ortho_ref.training import checkpoint
 from ortho_ref.training.run_folder import CONFIG, LAST, METRICS_FILE, PREVIOUS, RUN_FILES
 from tests.scripts.runs import Forks
-from tests.scripts.test_train import RUN
-from tests.scripts.test_train import end_of as left_by
+from tests.scripts.test_train import RUN, end_of as left_by
 from tests.torture.judging import SURVIVED, WRONG, Verdict, judge, must_survive, worst
 
 #: Seconds for one use, and bytes that it may ask for on top of what a fork has.

@@ -9,8 +9,7 @@ import safetensors.numpy
 from safetensors import safe_open
 
 from tests.line import PATIENCE
-from tests.torture import __main__ as torture
-from tests.torture import sealing
+from tests.torture import __main__ as torture, sealing
 from tests.torture.__main__ import KINDS, one
 from tests.torture.judging import LONGEST, REFUSED, SURVIVED, WRONG, judge, must_survive
 from tests.torture.room import STATES, USES, Room

@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import asdict
 
 from ortho_ref import files
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED
-from ortho_ref.conformance.report import shortened as listed
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, shortened as listed
 from ortho_ref.conformance.running.origin import platform_now
 from ortho_ref.formats import Form
 from scripts.maintain.scoreboard.audit_toml import FOLDER, Dtype, Implementation, Map

@@ -1,8 +1,7 @@
 """What the tests of derivations share: the pairing of a gradient with a change, changes by differences, draws."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gradients.problem import random_problem, relative_error, standard_normal
 

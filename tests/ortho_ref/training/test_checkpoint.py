@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ortho_ref.backend import to_device

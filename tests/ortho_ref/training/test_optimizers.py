@@ -5,8 +5,7 @@ from re import escape
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.training.optimizers import (

@@ -23,8 +23,7 @@ from ortho_ref.backend import NotOrthogonalError, to_host
 from ortho_ref.files import DamagedFile
 from ortho_ref.fused import tokens
 from ortho_ref.network import Network
-from ortho_ref.training import checkpoint, forms, run_folder, runs
-from ortho_ref.training import trainer as training
+from ortho_ref.training import checkpoint, forms, run_folder, runs, trainer as training
 from ortho_ref.training.optimizers import SGD, Adam, ByName, RMSprop
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, load, summarize

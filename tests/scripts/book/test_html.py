@@ -12,8 +12,7 @@ pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed"
 from scripts.maintain.book.cards import in_lines
 from scripts.maintain.book.extension import docstring, escaped
 from scripts.maintain.book.finder import greek, plain
-from scripts.maintain.book.mathml import broken, mathml, styled
-from scripts.maintain.book.mathml import plain as formula
+from scripts.maintain.book.mathml import broken, mathml, plain as formula, styled
 from scripts.maintain.book.prose import Prose
 from scripts.maintain.book.stage import entry, with_errata
 
