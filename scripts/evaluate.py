@@ -69,7 +69,7 @@ def _engine(config: Record, device: str) -> str:
     loops, launches = device == "cpu" and compiled.is_installed(), device == "gpu" and kernels.are_on()
     here = {"compiled": loops, "factored": loops, "persistent": launches}
     engine = engine_of(config)
-    return engine if here.get(engine) else "fused"
+    return engine if here.get(engine, True) else "fused"
 
 
 def _loaded(folder: Path, which: str | None, model: str | None) -> tuple[Loaded, Record]:

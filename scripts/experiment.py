@@ -209,6 +209,8 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
         from scripts.pictures.curves import check_picture, draw_experiment, draw_measured, has_series
 
         check_picture("picture", picture)
+        if picture.parent == grid.out:  # where no run was, stored ones are drawn all the same
+            make_out(grid.out)
         draw_experiment(experiment, states, grid.scale, picture)
         say(str(picture))
         if has_series(experiment):

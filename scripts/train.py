@@ -113,7 +113,8 @@ def main(task: str, **values: Any) -> None:
     )
     say(f"picture: {out / 'curve.png'}")
     say(f"its best weights, evaluated: python -m scripts.evaluate {shlex.quote(str(out))}{where}")
-    say(f"longer: {to_go_on} --iterations {2 * trainer.iterations}")
+    if config["schedule"] != "linear" and "experiment" not in config:  # what `length_of` refuses
+        say(f"longer: {to_go_on} --iterations {2 * trainer.iterations}")
     if values["json"]:
         STDOUT.say(json.dumps(last))  # the folder has it as well: where it cannot be written, nothing is lost
 

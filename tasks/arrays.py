@@ -206,10 +206,11 @@ def _in_folder(argument: str, data: Path) -> dict[str, np.ndarray]:
 
 def _of_arrays(data: Path, arrays: dict[str, np.ndarray]) -> Sequences:
     known = ("x", "y", "mask", "lengths")
+    allowed = f"allowed: {', '.join(known)}"
     if missing := [name for name in known[:2] if name not in arrays]:
-        raise ValueError(f"{data} has {', '.join(arrays) or 'nothing'}; {missing[0]} is missing; allowed: {known}")
+        raise ValueError(f"{data} has {', '.join(arrays) or 'nothing'}; {missing[0]} is missing; {allowed}")
     if unknown := [name for name in arrays if name not in known]:
-        raise ValueError(f"{data} has {unknown[0]!r}{nearest(unknown[0], known)}; allowed: {', '.join(known)}")
+        raise ValueError(f"{data} has {unknown[0]!r}{nearest(unknown[0], known)}; {allowed}")
     return Sequences(data, arrays)
 
 

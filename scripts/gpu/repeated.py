@@ -43,8 +43,10 @@ def persistent(own: Settings, figures: Record) -> list[str]:
                 try:
                     with launch.using(form):
                         row |= _repeated(own, ours, theirs)
-                except ValueError:
-                    continue  # the form does not take this n
+                except ValueError as error:
+                    if "does not fit" not in str(error):  # which says that the form does not take this n
+                        failed.append(f"{model}, {name}, {form}: {one_line(error)}")
+                    continue
                 except Exception as error:
                     failed.append(f"{model}, {name}, {form}: {type(error).__name__}: {one_line(error)}")
                     continue

@@ -16,7 +16,7 @@ from ortho_ref.fused import persistent
 from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
 from scripts.gpu.sections import PERSISTENT, Settings
-from scripts.maintain.timing.peers_torch import torch_step
+from scripts.maintain.timing.peers_torch import plain_float32, torch_step
 from scripts.maintain.timing.rounds import MOST_REPEATS, TICK, since
 from scripts.maintain.timing.steps import numpy_contender, problem
 
@@ -70,17 +70,6 @@ def torch_device(device: str) -> str | None:
     if device != "gpu":
         return "cpu"
     return "cuda" if torch.cuda.is_available() else None
-
-
-def plain_float32() -> str:
-    """PyTorch's float32 products in float32, as CuPy's; by itself cuDNN rounds to TF32.  What came of it."""
-    import torch
-
-    try:
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    except Exception as error:
-        return f"as PyTorch has it: {error}"
-    return "off"
 
 
 def timings(own: Settings, figures: Record) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +146,18 @@ def test_what_is_refused(mine, before, after, message):
 def test_other_words(mine, words, message):
     mine()
     assert message in refusal(check_gradients.main, *words)
+
+
+def test_a_step_that_cannot_be_watched(mine):
+    """Its gradient is judged all the same; no line is named."""
+    mine("ds = dk * self.leak", "ds = dk")
+    with Path("mine.py").open("a") as file:
+        file.write(
+            "\n\nclass Derived(MyCell):\n    def step_backward(self, weights, dh, cache):\n"
+            "        return super().step_backward(weights, dh, cache)\n"
+        )
+    code, out, _ = call(check_gradients.main, "--cell", "mine.py:Derived", "--model-option", "leak=0.8")
+    assert (code, "dL/dW_k is off" in out, "the first that is wrong" in out) == (1, True, False)
 
 
 def test_a_function_that_makes_a_layer(mine):

@@ -120,7 +120,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     (folder / "text.txt").write_text("All work and no play. " * 40)
     for name, arguments in {
-        "nc-gru": ["parenthesis", "--model", "nc-gru", "--lr", "0.1"],
+        "nc-gru": ["parenthesis", "--model", "nc-gru", "--lr", "0.1", "--engine", "scan"],
         "gru": ["parenthesis", "--model", "gru"],
         "text": ["text", "--data", folder / "text.txt", "--model", "lstm", "--lr", "3"],
     }.items():

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -170,8 +171,8 @@ def test_the_tables_of_runs_of_one_seed():
         assert fits(number, share * own[metric]["final"]), row
 
 
-def test_a_table_of_what_is_stored(tmp_path):
-    """--stored shows what the page shows; not with an action that runs or stores, nor for a file from elsewhere."""
+def test_what_is_stored_is_shown(tmp_path, monkeypatch):
+    """--stored shows what the page shows, and draws it; not with another action, nor for a file from elsewhere."""
     path = ROOT / "scripts" / "experiments" / "ncgru" / "figure-8.toml"
     code, table, _ = call(program.main, "table", path, "--stored")
     assert code == 0
@@ -180,6 +181,9 @@ def test_a_table_of_what_is_stored(tmp_path):
     assert row in (ROOT / "docs" / "claims" / "ncgru-figure-8.md").read_text()
     stderr = refusal(program.main, "run", path, "--stored", "--out", tmp_path / "x")
     assert "stored is 'True', and is for status, table, plot; the action is run" in stderr
+    monkeypatch.chdir(tmp_path)  # where no run was
+    assert call(program.main, "plot", path, "--stored")[0] == 0
+    assert Path("runs/experiments/ncgru/figure-8/curves.png").read_bytes().startswith(b"\x89PNG")
     own = tmp_path / "own.toml"
     own.write_text(path.read_text())
     assert "--stored is for files in scripts/experiments" in refusal(program.main, "table", own, "--stored")

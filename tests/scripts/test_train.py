@@ -739,7 +739,8 @@ def test_a_schedule_of_the_length_is_not_lengthened(tmp_path):
     base = ["adding", "--length", 5, "--hidden", 4, "--batch", 2, "--iterations", 2]
     for schedule, code in (("linear", 2), ("step:1:0.5", 0)):
         out = tmp_path / schedule[:4]
-        assert call(train.main, *base, "--schedule", schedule, "--out", out)[0] == 0
+        end, _, stderr = call(train.main, *base, "--schedule", schedule, "--out", out)
+        assert (end, "longer: " in stderr) == (0, code == 0)
         found, _, stderr = call(train.main, "adding", "--out", out, "--resume", "--iterations", 3)
         assert found == code, stderr
         assert ("its schedule, linear, goes to zero over them" in stderr) == (code == 2)

@@ -248,6 +248,17 @@ _CELLS: dict[type, Callable[..., _Made]] = {
 }
 
 
+def plain_float32() -> str:
+    """PyTorch's float32 products in float32, as CuPy's; by itself cuDNN rounds to TF32.  What came of it."""
+    import torch
+
+    try:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    except Exception as error:
+        return f"as PyTorch has it: {error}"
+    return "off"
+
+
 def _tensor(array: Any, device: str) -> Any:
     import torch
 
@@ -264,6 +275,8 @@ def _contender(
     """Autograd of h = states(x, h0) by the leaves, x and h0; named: the leaves' gradients by our names."""
     import torch
 
+    if device != "cpu":
+        plain_float32()
     x, *h0 = (_tensor(array, device).requires_grad_() for array in (own.x, *own.h0))
     dh, points = _tensor(own.dh, device), [*leaves, x, *h0]
 
