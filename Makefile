@@ -76,7 +76,7 @@ floors: $(FLOORS)/.test
 mutants: $(VENV)/.mutants
 	$(BIN)/mutmut run '$(subst /,.,$(or $(FOLDER:.py=),ortho_ref)).*' && $(BIN)/mutmut results
 
-# Kills, cuts, flips, full disks, hostile files and adapters, bad command lines; an hour. The seed is said first.
+# Kills, cuts, flips, full disks, hostile files and adapters, bad command lines; half an hour. The seed is said first.
 torture: $(VENV)/.test
 	@$(BIN)/python -m tests.torture --seed $${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 

@@ -570,6 +570,8 @@ def network(
         raise TypeError(f"hidden_sizes is {short(hidden_sizes)}; allowed: a list with one for each layer, [56]")
     if reader is not None and len(hidden_sizes) != 3:
         raise ValueError(f"hidden_sizes has {len(hidden_sizes)} values; a reader has 3: of story, question and both")
+    if "hidden_size" in options:
+        raise TypeError("there is no option hidden_size (did you mean 'hidden_sizes'?)")
     for option, value in options.items():
         if isinstance(value, list | tuple) and len(value) != len(hidden_sizes):
             raise ValueError(f"{option} has {len(value)} values; expected one for each of {len(hidden_sizes)} layers")

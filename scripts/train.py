@@ -58,7 +58,8 @@ def _trainer(
         try:
             trainer.begin_with(weights)
         except ValueError as error:
-            raise ValueError(f"init_from is {values['init_from']}: {error}") from error
+            its = f"a {weights.network.layers[0].name}, and this is a {trainer.network.layers[0].name}"
+            raise ValueError(f"init_from is {values['init_from']}, {its}: {error}") from error
     return trainer
 
 

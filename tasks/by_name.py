@@ -54,7 +54,7 @@ OPTIONS = {
     "data": Option(
         Path,
         "Folder of the data set (default: the cache); for text and arrays the file.",
-        "a UTF-8 text; for arrays a table, .npz or folder",
+        "for text a UTF-8 text, for arrays a table, .npz or folder",
     ),
     "other_data": Option(bool, "Accept data that differ from the published: a part, or your own."),
     "train_part": Option(str, "Part to train on: train, or train:0-5000; default: the task's."),

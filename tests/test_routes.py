@@ -6,7 +6,9 @@ Exercises are graded, as notebooks too; a chapter's excerpts are the code's.
 import contextlib
 import io
 import re
+import sys
 import textwrap
+from code import InteractiveConsole
 from pathlib import Path
 
 import nbformat
@@ -51,6 +53,17 @@ def run(code, names=None):
     return printed.getvalue(), names
 
 
+class Pasted(InteractiveConsole):
+    """Python's prompt, which runs nothing."""
+
+    def runcode(self, code):
+        """Nothing."""
+
+    def showsyntaxerror(self, *_, **__):
+        """As a failure."""
+        raise sys.exc_info()[1]
+
+
 def steady(text):
     """Without what another machine or a later version prints otherwise: errors that are rounding, the version."""
     return re.sub(r"\d\.\de-1\d|(?<=ortho_ref )\d+\.\d+\.\d+", "...", text)
@@ -58,9 +71,12 @@ def steady(text):
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), *TASKS.values()], ids=[*TEXTS, *(f"exercises-{n}" for n in TASKS)])
 def test_a_block_alone_prints_what_stands_below_it(text):
-    """Behind the page's imports, and nothing else."""
+    """Behind the page's imports, and nothing else; pasted at Python's prompt too."""
     found = blocks(text)
     assert [steady(run(block.code)[0]) for block in found] == [steady(block.printed) for block in found]
+    for block in filter(lambda piece: isinstance(piece, Block), pieces(text)):
+        prompt = Pasted()
+        assert not [prompt.push(line) for line in (*block.code.split("\n"), "")][-1]
 
 
 @pytest.mark.parametrize("name", ROUTE_PAGES)

@@ -168,11 +168,11 @@ def resumed(
     if engine in OWN_THREADS:
         given = given | {"threads": None}
     for option, value in {"task": task, **given}.items():
-        longer = option == "iterations" and value is not None and value > config["iterations"]
         none = option == "embedding" and value == 0 and config[option] is None
         some = option == "model_options" and value is not None and value.items() <= config[option].items()
         before = option == "engine" and value == engine
-        if value is not None and value != config.get(option) and not (longer or none or some or before):
+        judged = option == "iterations"  # by `length_of`, who knows how long the run has become
+        if value is not None and value != config.get(option) and not (judged or none or some or before):
             raise ValueError(f"{option} is {value!r}; the run in {folder.path} has {config.get(option)!r}")
     check_run(folder, which)
     the_task = task_of(folder.path, config, places)
@@ -237,4 +237,5 @@ def _check_data(run: Path, written: Record | None, found: Record | None, places:
     theirs, ours = ((own or {}).get("sha256", {}) for own in (written, found))
     other = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
     where = ", ".join(f"{name} is {place}" for name, place in places.items()) or "the data are those of the cache"
-    raise ValueError(f"{where}, which is not what the run in {run} began with: {', '.join(other) or 'another set'}")
+    which = f"the SHA-256 of {', '.join(other)} is another" if other else "it is another set"
+    raise ValueError(f"{where}, which is not what the run in {run} began with: {which}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ortho_ref.boundary import check_choice
+from ortho_ref.boundary import check_choice, kind_of
 from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.report import UNSUPPORTED
@@ -60,6 +60,8 @@ def pytest_cases(
     check_vectors(run, [], dtype, assume=assume)  # so that what is wrong is refused here, not in every test
     check_choice("unsupported", unsupported, ("skip", "fail"))
     chosen = {vector.id: vector for vector in select(only)}
+    if not isinstance(xfail, Mapping | None):
+        raise TypeError(f"xfail is {kind_of(xfail)}; allowed: a dict, pattern -> reason")
     known = {vector.id: why for pattern, why in (xfail or {}).items() for vector in select(pattern)}
 
     def marked(id: str) -> Any:
