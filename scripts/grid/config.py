@@ -237,5 +237,5 @@ def _check_data(run: Path, written: Record | None, found: Record | None, places:
     theirs, ours = ((own or {}).get("sha256", {}) for own in (written, found))
     other = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
     where = ", ".join(f"{name} is {place}" for name, place in places.items()) or "the data are those of the cache"
-    which = f"the SHA-256 of {', '.join(other)} is another" if other else "it is another set"
+    which = f"{', '.join(other)} (by SHA-256)" if other else "another set"
     raise ValueError(f"{where}, which is not what the run in {run} began with: {which}")

@@ -449,7 +449,7 @@ def test_a_folder_that_is_used(finished):
         ("model", "gru", "'nc-gru'"),
         ("lr", "0.002", "0.001"),
         ("clip", "norm:1", "None"),
-        ("iterations", "2", "3"),
+        ("iterations", "2", "3: it can be made longer, not shorter"),
         ("reset-every", "never", "'50'"),
     ],
 )
@@ -494,7 +494,7 @@ def test_resume_after_the_text_has_changed(tmp_path):
     path.write_text("All work and no play! " + "All work and no play. " * 29)
     assert (
         refusal(train.main, "text", "--out", out, "--resume", "--data", path)
-        == f"error: data is {path}, which is not what the run in {out} began with: text\n"
+        == f"error: data is {path}, which is not what the run in {out} began with: text (by SHA-256)\n"
     )
     path.unlink()
     assert (
