@@ -91,7 +91,8 @@ def test_resumed(tmp_path):
         "give --data\n"
     )
     (tmp_path / "copy/test/y_test.txt").write_text("1\n" * 20)
-    said = f"error: data is {tmp_path / 'copy'}, which is not what the run in {out} began with: test/y_test.txt (by SHA-256)\n"
+    other = "test/y_test.txt (by SHA-256)"
+    said = f"error: data is {tmp_path / 'copy'}, which is not what the run in {out} began with: {other}\n"
     assert refusal(train.main, *resume, "--data", tmp_path / "copy") == said
     stderr = refusal(train.main, *resume, "--data", tmp_path / "mine", "--classes", 6)
     assert stderr.startswith("error: classes is 6; the run in ")

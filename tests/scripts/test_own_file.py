@@ -50,10 +50,13 @@ def test_classes(table, tmp_path):
     assert {id: way for id, way, _ in lines} == {id: ways[id] for id in task.ids}
     by_class = np.array([line.split()[1:] for line in out.splitlines()[2:4]], int)
     assert by_class.tolist() == [[int(((batch.y == i) & (said == j)).sum()) for j in (0, 1)] for i in (0, 1)]
-    as_json = call(evaluate.main, tmp_path / "run", "--data", table, "--predictions", tmp_path / "said.csv", "--json")[
-        1
-    ]
-    assert json.loads(as_json)["accuracy"] >= 0
+    into = [tmp_path / "run", "--data", table, "--json", "--predictions"]
+    assert json.loads(call(evaluate.main, *into, tmp_path / "again.csv")[1])["accuracy"] >= 0
+    before = table.read_bytes()
+    for there in (table, tmp_path / "again.csv"):
+        said = f"error: --predictions is {there}, which there is; allowed: a new file\n"
+        assert refusal(evaluate.main, *into, there) == said
+    assert table.read_bytes() == before
     (drawn,) = plot.drawn([tmp_path / "run"])
     assert drawn.column == "arrays: way"
 

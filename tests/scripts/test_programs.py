@@ -253,9 +253,9 @@ def test_evaluate_of_another_text_or_task(runs, tmp_path):
     folder, file = shutil.copytree(runs["text"], tmp_path / "run"), tmp_path / "text.txt"
     for text in ("All work." * 100, "No play and all work. " * 40):
         file.write_text(text)
-        message = f"data is {file}, which is not what the run in {folder} began with: text"
+        message = f"data is {file}, which is not what the run in {folder} began with: text (by SHA-256)"
         fails(evaluate.main, folder, "--data", file, message=message)
-    fails(evaluate.main, folder, message="text needs --data DATA, a UTF-8 text")
+    fails(evaluate.main, folder, message="text needs --data DATA, for text a UTF-8 text, for")
     whole, written = read_config(folder), f"{folder / 'config.json'} was not written by scripts.train: "
     write_config(folder, whole | {"threads": 0})
     message = f"{written}threads is 0; allowed: an integer from 1 to 64"
