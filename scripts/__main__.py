@@ -3,7 +3,7 @@
 import sys
 
 from ortho_ref.boundary import nearest
-from ortho_ref.terminal import STDERR, shown
+from ortho_ref.terminal import STDERR, STDOUT, shown
 from scripts.start import programs
 
 
@@ -15,8 +15,8 @@ def main() -> None:
         STDERR.say(f"error: a program is started as python -m scripts.NAME; given: {shown(' '.join(given))}{near}")
         sys.exit(2)
     width = max(map(len, found))
-    print("\n".join(f"python -m scripts.{name:{width}}  {line}" for name, line in found.items()))
-    print("\npython -m scripts.NAME --help has a program's options; python -m ortho_ref.conformance is the kit's.")
+    STDOUT.say("\n".join(f"python -m scripts.{name:{width}}  {line}" for name, line in found.items()))
+    STDOUT.say("\npython -m scripts.NAME --help has a program's options; python -m ortho_ref.conformance is the kit's.")
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ def _is_program(name: str) -> bool:
 def refusal(started: str | None, installed: Callable[[str], object] = find_spec) -> str:
     """Why what stands after python -m cannot be started, in one line; empty where nothing is in the way."""
     package, _, name = (started or "").partition(".")
-    if package != "scripts" or not name or name == MAINTAIN or "." in name.removeprefix(f"{MAINTAIN}."):
+    if package != "scripts" or name == MAINTAIN or "." in name.removeprefix(f"{MAINTAIN}."):
         return ""
-    if not _is_program(name):
+    if name and not _is_program(name):
         every = programs()
         last = name.rpartition(".")[2]
         here = [own for own in every if own.rpartition(".")[2] == last]
@@ -55,8 +55,9 @@ def refusal(started: str | None, installed: Callable[[str], object] = find_spec)
         meant = f" (did you mean scripts.{near[0]}?)" if near else ""
         return f"there is no program scripts.{name}{meant}; python -m scripts lists them"
     what, modules = _NEEDS.get(name, _OTHERS)[0], needed_by(name)
-    missing = [module for module in (*(_CORE if modules else ()), *modules) if installed(module) is None]
+    core = _CORE if modules or not name else ()  # the list of programs needs no more
+    missing = [module for module in (*core, *modules) if installed(module) is None]
     if not missing:
         return ""
     are = "is" if len(missing) == 1 else "are"
-    return f"python -m scripts.{name} needs {', '.join(missing)}, which {are} not installed: pip install {what}"
+    return f"python -m {started} needs {', '.join(missing)}, which {are} not installed: pip install {what}"

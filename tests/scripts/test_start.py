@@ -48,6 +48,7 @@ def test_a_program_that_is_none(forks):
         ("scripts.train", {"msgspec"}, "needs msgspec, which is not installed: pip install -e '.[scripts]'"),
         ("scripts.maintain.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
         ("scripts.maintain.oldest_versions", {"typer", "numpy"}, ""),
+        ("scripts", {"numpy", "typer"}, "needs numpy, which is not installed: pip install -e '.[scripts]'"),
         ("scripts.train", set(), ""),
         ("scripts.grid.run", {"typer"}, ""),
         ("pytest", {"typer"}, ""),
