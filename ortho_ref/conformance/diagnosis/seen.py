@@ -112,11 +112,11 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
     if theirs.size == 1 and ours.size == 1:  # a number has a factor whatever is wrong with it
         return f"{theirs.item():.10g}, expected {ours.item():.10g}"
     begin = int(name in ("h", "c") and vector.case.kind == "cell")  # so many entries are given, not computed
-    hint = _as_a_whole(name, begin, ours, theirs, equal)
+    hint = _as_a_whole(name, vector.case, begin, ours, theirs, equal)
     return hint or _of_parts(name, vector, begin, ours, theirs, equal, dtype)
 
 
-def _as_a_whole(name: str, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
+def _as_a_whole(name: str, case: Case, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
     """What every entry is."""
     if not theirs.any():
         return "all zeros"
@@ -129,7 +129,7 @@ def _as_a_whole(name: str, begin: int, ours: np.ndarray, theirs: np.ndarray, equ
         return "the symmetric part of what is expected"
     if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
         return "the conjugate of what is expected"
-    hint = _of_other_steps(ours, theirs, begin, equal) if _steps(name) else ""
+    hint = _of_other_steps(ours, theirs, begin, equal) if _steps(name, case) else ""
     return hint or _in_another_order(ours, theirs, equal)
 
 
@@ -145,16 +145,18 @@ def _of_parts(
         return hint
     good = [equal(only(ours, theirs, i)) for i in range(len(ours))]
     hint = _clipped(ours, theirs, begin, good, equal)
-    if not hint and (name == "d_x" or name in _BY_STEP):
-        hint = _by_step(name, vector.case.kind, ours, good)
+    steps = _steps(name, vector.case)
+    if not hint and steps and name != "y":
+        hint = _by_step(name, ours, good)
     if unskewed:
         return f"not skew{hint and ', '}{hint}"
-    return hint or _in_part(ours, theirs, int(_steps(name)), equal)
+    return hint or _in_part(ours, theirs, int(steps), equal)
 
 
-def _steps(name: str) -> bool:
+def _steps(name: str, case: Case) -> bool:
     """Whether an output has an entry for each step, or update."""
-    return name in ("d_x", "y") or name in _BY_STEP
+    stepping = case.kind in ("cell", "layer", "update", "optimizer", "linear") and not case.config.get("batch_first")
+    return stepping and (name in ("d_x", "y") or name in _BY_STEP)
 
 
 def is_seen(vector: Vector, given: Arrays, dtype: str) -> bool:
@@ -267,15 +269,14 @@ def _of_another(name: str, vector: Vector, theirs: np.ndarray, dtype: str) -> st
     return next((f"what is expected of {other}" for other in alike if found[other].passed), "")
 
 
-def _by_step(name: str, kind: str, ours: np.ndarray, good: list[bool]) -> str:
+def _by_step(name: str, ours: np.ndarray, good: list[bool]) -> str:
     """The first step that is off, of d_x the last: `good` says of each entry alone whether it is right."""
     wrong = [i for i, right in enumerate(good) if not right]
     if not wrong:
         return ""
     if name == "d_x":
         return "" if wrong[-1] == len(ours) - 1 else f"right from entry {wrong[-1] + 1} on"
-    computed = wrong[0] > _BY_STEP[name] and kind != "parametrization"
-    return f"off from entry {wrong[0]} on" if computed else ""
+    return f"off from entry {wrong[0]} on" if wrong[0] > _BY_STEP[name] else ""
 
 
 def _skew(A: np.ndarray, limit: float) -> bool:

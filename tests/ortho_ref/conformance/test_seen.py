@@ -39,6 +39,10 @@ HINTS = [
     (GRU, "d_weights.U_c", lambda a: a * (1 + (np.arange(5) == 2)), "right but for 2 along axis 1"),
     (UPDATE, "U", lambda a: np.swapaxes(a, 1, 2), "the transpose of what is expected, of each matrix"),
     (UPDATE, "A", lambda a: a + np.eye(a.shape[1]), "not skew"),
+    # Axis 0 has no steps here.
+    ("layer/lstm/batch-first", "y", lambda a: a[::-1], "along axis 0 in another order: 3, 2, 1, 0"),
+    ("parametrization/exponential", "U", lambda a: np.roll(a, 1, 0), "along axis 0 in another order: 4, 0, 1, 2, ..."),
+    ("activation/tanh", "y", lambda a: a[::-1], "along axis 0 in another order: 5, 4, 3, 2, ..."),
 ]
 
 
