@@ -129,10 +129,12 @@ def badge(report: dict[str, Any], label: str = "conformance") -> str:
     """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 24 of 24 cases".
 
     Green where the run was ok, yellow where that took partial cases, red where not; grey where nothing was supported.
+    An interrupted run is red whatever it did.
     """
     counts = report["counts"]
     asked = sum(own["there"] for own in report["covered"])
     color = "red" if not report["ok"] else "yellow" if counts[PARTIAL] else "brightgreen"
-    message = f"{counts[PASSED]} of {asked} cases" if asked else "nothing supported"
-    shield = {"schemaVersion": 1, "label": label, "message": message, "color": color if asked else "lightgrey"}
-    return json.dumps(shield) + "\n"
+    nothing = "interrupted" if report["interrupted"] else "nothing supported"
+    message = f"{counts[PASSED]} of {asked} cases" if asked else nothing
+    color = color if asked or report["interrupted"] else "lightgrey"
+    return json.dumps({"schemaVersion": 1, "label": label, "message": message, "color": color}) + "\n"

@@ -134,6 +134,7 @@ BADGES = [
     ({"a": PASSED, "b": PARTIAL}, {}, "1 of 2 cases", "red"),
     ({"a": PASSED, "b": PARTIAL}, {"allow_partial": True}, "1 of 2 cases", "yellow"),
     ({"a": PASSED}, {"interrupted": True}, "1 of 1 cases", "red"),
+    ({"a": PASSED}, {"interrupted": True, "covered": ()}, "interrupted", "red"),
     ({"a": PASSED}, {"worse": ("worse than the baseline: b passed there and was not run",)}, "1 of 1 cases", "red"),
     ({"a": UNSUPPORTED}, {}, "nothing supported", "lightgrey"),
 ]
@@ -143,7 +144,7 @@ def report_of(statuses, **options):
     there, passed = sum(own != UNSUPPORTED for own in statuses.values()), list(statuses.values()).count(PASSED)
     covered = (Covered("x", passed, 0, there),) if there else ()
     results = tuple(Result(id, status) for id, status in statuses.items())
-    return Report(results, "float64", covered=covered, **options)
+    return Report(results, "float64", **{"covered": covered} | options)
 
 
 @pytest.mark.parametrize(("statuses", "options", "message", "color"), BADGES)
