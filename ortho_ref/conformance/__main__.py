@@ -241,7 +241,8 @@ def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given:
     except KeyboardInterrupt as end:  # what is done is not lost
         stopped = _code_of(end)
         report = Report(tuple(done), given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
-    ended, lost = begun.until_now(), worse(report, baseline)
+    ended = begun.until_now()
+    lost = () if stopped else worse(report, baseline)  # what was not reached has not become worse
     report = replace(report, origin=ended, verbose=given.verbose, worse=lost)
     failed = None if given.report is None else write("--report", given.report, report.as_json())
     STDOUT.error = None

@@ -14,6 +14,7 @@ import pytest
 import ortho_ref
 from ortho_ref.conformance.__main__ import described, main
 from ortho_ref.conformance.cases.case_files import select
+from ortho_ref.conformance.report import PASSED, Report, Result
 from tests.line import CHILD, PATIENCE
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.streams import FULL, NO_STDERR, harmless
@@ -438,11 +439,16 @@ def test_a_program_that_is_interrupted(tmp_path, line):
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, "signal"])
 def test_an_interrupt_before_any_case(call, tmp_path, end):
-    """In the kit's own process: nothing is done, or said of what is supported; SIGTERM is as it was afterwards."""
-    before = signal.getsignal(signal.SIGTERM)
+    """In the kit's own process: nothing is done, or said of what is supported, nor is anything worse than before.
+
+    SIGTERM is as it was afterwards.
+    """
+    before, baseline = signal.getsignal(signal.SIGTERM), tmp_path / "baseline.json"
+    baseline.write_text(Report((Result("loss/mean_squared_error", PASSED),), "float64").as_json())
     stop = "raise KeyboardInterrupt" if end is KeyboardInterrupt else "os.kill(os.getpid(), signal.SIGTERM)"
     (tmp_path / "mine.py").write_text(f"import os, signal\ndef run(case):\n    {stop}\n")
-    code, out, err = call("run", "--adapter", tmp_path / "mine.py", "--only", "loss", "--in-process")
+    own = ["run", "--adapter", tmp_path / "mine.py", "--only", "loss", "--in-process"]
+    code, out, err = call(*own, "--baseline", baseline)
     assert (code, err) == (
         130 if end is KeyboardInterrupt else 143,
         f"interrupted after 0 of {len(select('loss'))} cases\n",
