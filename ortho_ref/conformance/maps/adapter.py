@@ -109,7 +109,7 @@ def precision_of(U: Array) -> Precision:
     """
     values = np.concatenate([U.real.ravel(), U.imag.ravel()]).astype(np.float64)
     significand = np.frexp(values[np.isfinite(values)])[0]
-    if not significand.size:
+    if not significand.any():  # there are none, or zeros, which any format holds
         return Precision()
     for bits, name in _BITS.items():
         scaled = np.ldexp(significand, bits)

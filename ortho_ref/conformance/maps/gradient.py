@@ -137,7 +137,7 @@ def _along(G: Array, directions: list[Array]) -> Array:
 
 def _away(given: Array, known: Array) -> float:
     largest = float(abs(known).max())
-    away = float(abs(given - known).max()) / largest if largest > 0 else float(abs(given).max())
+    away = float(abs(given - known).max()) / largest if largest != 0 else float(abs(given).max())
     return away if np.isfinite(away) else float("inf")
 
 

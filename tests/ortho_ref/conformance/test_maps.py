@@ -464,6 +464,15 @@ def test_what_is_computed_in_less_than_was_given_is_told():
     assert report.ok
 
 
+def test_a_map_that_gives_no_numbers():
+    """It is rounded to nothing, and has no gradient: one of 0 is not right."""
+    report = check_map(lambda Q: Q * np.nan, lambda Q, dU: 0 * dU)
+    assert not report.ok
+    assert report.precision.name == "float64"
+    assert report.gradient.status == "wrong"
+    assert "the values are" not in str(report)
+
+
 def test_the_picture_is_svg_with_its_labels():
     """Well-formed, both axes named, a line for each curve, colours for a dark page; a name cannot break it.
 
