@@ -143,6 +143,8 @@ def select(only: str | Sequence[str] | None = None) -> list[Vector]:
         raise TypeError(f"only is {kind_of(only)}; allowed: a pattern, as 'cell/gru*', or a list of patterns")
     patterns, fitting = [only] if isinstance(only, str) else list(only), set()
     for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"only has {kind_of(pattern)}; allowed: patterns, as 'cell/gru*'")
         found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
         if not found:
             folders = dict.fromkeys(str(own) for vector in every for own in PurePosixPath(vector.id).parents)

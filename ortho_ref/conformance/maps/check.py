@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.boundary import check_number
 from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, as_run
 from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import defect
@@ -67,10 +68,10 @@ def check_map(
 
 def check_limits(tolerance: float, range: tuple[float, float] | None) -> None:
     """ValueError unless the tolerance is above 0, and the range two finite numbers above 0, the lower one first."""
-    if not 0 < tolerance < float("inf"):
-        raise ValueError(f"tolerance is {tolerance:g}; allowed: above 0, and finite")
-    if range is not None and not 0 < range[0] <= range[1] < float("inf"):
-        raise ValueError(f"range is {range[0]:g}:{range[1]:g}; allowed: LOW:HIGH, above 0, LOW not above HIGH")
+    check_number("tolerance", tolerance, lambda own: 0 < own < float("inf"), "above 0, and finite")
+    if range is not None:
+        what = "LOW:HIGH, finite, above 0, LOW not above HIGH"
+        check_number("range", range, lambda own: len(own) == 2 and 0 < own[0] <= own[1] < float("inf"), what)
 
 
 def check_run(

@@ -11,7 +11,8 @@ Empty lines, and what follows a # at the beginning of a line, are left out.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref import files
+from ortho_ref.boundary import kind_of
 from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES
@@ -60,11 +62,12 @@ def _reasons(assume: Assume) -> dict[str, str]:
     if isinstance(assume, Mapping):
         return dict(assume)
     if isinstance(assume, str):
-        path = Path(assume)
-        if "," not in assume and path.is_file():
-            return _listed(path)
+        if "," not in assume and os.path.isfile(assume):  # a Path raises for a name that is too long for a file
+            return _listed(Path(assume))
         assume = assume.split(",")
-    names = [name.strip() for name in assume]
+    if not isinstance(assume, Iterable):
+        raise TypeError(f"assume is {kind_of(assume)}; allowed: names of mistakes, or names with reasons")
+    names = [str(name).strip() for name in assume]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"assume has {twice[0]!r} twice")
     return dict.fromkeys(names, "")

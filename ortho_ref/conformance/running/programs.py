@@ -14,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
+from ortho_ref.boundary import check_number, kind_of
 from ortho_ref.conformance.cases.case import Arrays, Case, joined, parted
 from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Run
 from ortho_ref.terminal import cut
@@ -43,9 +44,13 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
 
     Raises
     ------
+    TypeError
+        A command that is no text.
     ValueError
         A command without these two, a program that is not there, a timeout that is not above 0, or more than a day.
     """
+    if not isinstance(command, str):
+        raise TypeError(f"command is {kind_of(command)}; allowed: a text, 'PROGRAM {{input}} {{output}}'")
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -97,8 +102,7 @@ class _Command(Elsewhere):
 
 def check_timeout(timeout: float) -> None:
     """ValueError unless it is above 0, and at most a day."""
-    if not 0 < timeout <= DAY:
-        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0, at most {DAY:,}, a day")
+    check_number("timeout", timeout, lambda own: 0 < own <= DAY, f"seconds above 0, at most {DAY:,}, a day")
 
 
 def start(words: list[str], said: Path) -> subprocess.Popen[bytes]:

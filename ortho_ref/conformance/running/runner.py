@@ -67,7 +67,7 @@ def check(
     Raises
     ------
     TypeError
-        An implementation that is no function, a pattern that is no text.
+        An implementation that is no function, a pattern that is no text, departures that are neither text nor a list.
     ValueError
         A pattern that fits nothing, another dtype, files of cases that are not as the kit ships them, or departures
         that are none, or do not go together.

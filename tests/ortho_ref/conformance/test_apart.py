@@ -183,8 +183,9 @@ def test_one_process_for_all_cases_and_its_limit(tmp_path):
     (tmp_path / "mine.py").write_text("import os\ndef run(case): raise ValueError(str(os.getpid()))\n")
     with Apart(str(tmp_path / "mine.py")) as run:
         assert len({result.message for result in check(run, "loss").results}) == 1
-    with pytest.raises(ValueError, match="timeout is 0"):
-        Apart(str(tmp_path / "mine.py"), timeout=0)
+    for timeout in (0, "5"):
+        with pytest.raises(ValueError, match=f"^timeout is {timeout!r}; allowed: seconds above 0"):
+            Apart(str(tmp_path / "mine.py"), timeout)
 
 
 def test_any_numbers_go_over(tmp_path):

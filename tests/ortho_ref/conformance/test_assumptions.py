@@ -69,6 +69,9 @@ def test_answers_near_noise_pass_in_single_precision():
         ("", "assume has '', which is no mistake"),
         ("u-keeps,u-keeps", "assume has 'u-keeps' twice"),
         (["no-bias", "nonsense!"], "assume has 'nonsense!', which is no mistake; `ortho-ref mistakes` lists them"),
+        ("u" * 300, "assume has 'uuu"),
+        ([5], "assume has '5', which is no mistake"),
+        (5, "assume is an int; allowed: names of mistakes"),
         ("h0-gradient-lost,all-negative,detached,h0-ignored", "which do not go together in cell/"),
     ],
 )
@@ -80,7 +83,7 @@ def test_what_cannot_be_assumed(assume, message):
 
     for refused in (check, pytest_cases):
         if "together" not in message or refused is check:
-            with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+            with pytest.raises(TypeError if assume == 5 else ValueError, match=message.replace("?", r"\?")):
                 refused(run, "cell/*", assume=assume)
 
 

@@ -222,6 +222,12 @@ def test_patterns_that_fit_nothing(only):
             select(patterns)
 
 
+@pytest.mark.parametrize(("only", "says"), [(5, "only is an int"), (["cell/lstm", 5], "only has an int")])
+def test_patterns_that_are_no_text(only, says):
+    with pytest.raises(TypeError, match=f"^{says}; allowed: "):
+        select(only)
+
+
 FLOATS = st.floats(-1e3, 1e3, width=32)
 
 

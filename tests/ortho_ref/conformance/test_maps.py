@@ -497,10 +497,13 @@ def test_the_picture_is_svg_with_its_labels():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((cayley,), {"tolerance": 0.0}, "tolerance is 0; allowed: above 0"),
+        ((cayley,), {"tolerance": 0.0}, "tolerance is 0.0; allowed: above 0"),
         ((cayley,), {"tolerance": float("nan")}, "tolerance is nan"),
-        ((cayley,), {"range": (1.0, 0.5)}, "range is 1:0.5; allowed: LOW:HIGH"),
-        ((cayley,), {"range": (0.0, 0.5)}, "range is 0:0.5; allowed: LOW:HIGH"),
+        ((cayley,), {"tolerance": "1e-3"}, "tolerance is '1e-3'; allowed: above 0"),
+        ((cayley,), {"range": (1.0, 0.5)}, r"range is \(1.0, 0.5\); allowed: LOW:HIGH"),
+        ((cayley,), {"range": (0.0, 0.5)}, r"range is \(0.0, 0.5\); allowed: LOW:HIGH"),
+        ((cayley,), {"range": (1,)}, r"range is \(1,\); allowed: LOW:HIGH"),
+        ((cayley,), {"range": 1}, "range is 1; allowed: LOW:HIGH"),
         ((3,), {}, "map is 3; allowed: a function of Q"),
         ((cayley, 3), {}, "pullback is 3; allowed: a function of Q and dU, or None"),
     ],

@@ -480,6 +480,11 @@ def test_a_good_program(program, monkeypatch, dtype):
     assert (result.status, result.message) == (PASSED, "")
 
 
+def test_a_command_that_is_no_text():
+    with pytest.raises(TypeError, match="command is an int; allowed: a text"):
+        command_adapter(5)
+
+
 def test_the_input_file_is_the_case(program, tmp_path):
     """Its inputs by name, and what else it is in the metadata."""
     case, kept = BY_ID["cell/elman/complex-tokens"].given("float32"), tmp_path / "kept"
