@@ -262,45 +262,33 @@ class Report(Printed):
 
     def as_json(self) -> str:
         """The whole report, sealed; numbers that are not finite as null.  `read_report` reads it."""
+        own = ("dtype", "forward", "allow_partial", "interrupted", "ok", "worse", "counts", "covered", "assumed")
         document = {
             "kit": ortho_ref.__version__,
             "vectors": vectors_now(),
             "platform": platform_now(),
-            "origin": formats.plain(self.origin),
-            "dtype": self.dtype,
-            "forward": self.forward,
-            "allow_partial": self.allow_partial,
-            "interrupted": self.interrupted,
-            "ok": self.ok,
-            "worse": list(self.worse),
-            "counts": self.counts,
-            "covered": formats.plain(self.covered),
-            "assumed": formats.plain(self.assumed),
-            "findings": formats.plain(findings.findings(self.results)),
-            "explained": formats.plain(findings.summary(self.results)),
+            "origin": self.origin,
+            **{name: getattr(self, name) for name in own},
+            "findings": findings.findings(self.results),
+            "explained": findings.summary(self.results),
             "cases": [_as_dict(result) for result in self.results],
         }
-        return formats.seal(document, FORMAT)[0].decode()
+        return formats.seal(formats.plain(document), FORMAT)[0].decode()
 
 
 def _as_dict(result: Result) -> dict[str, Any]:
-    return {
-        "id": result.id,
-        "status": result.status,
-        "seconds": round(result.seconds, 6),
-        "outputs": {
-            name: {
-                "error": c.error if c.error < float("inf") else None,
-                "tolerance": c.tolerance,
-                "passed": c.passed,
-                "remark": f"at {c.times:.2g} times rounding" if c.times else c.remark,
-                "wrong": formats.plain(result.wrong.get(name)),
-            }
-            for name, c in result.outputs.items()
-        },
-        "missing": list(result.missing),
-        "message": result.message,
-        "mistakes": [list(names) for names in result.mistakes],
-        "diagnosis": result.diagnosis,
-        "traceback": result.traceback,
+    """Its fields; what is wrong in an output stands with the output."""
+    own = dict(vars(result))
+    wrong = own.pop("wrong")
+    own["seconds"] = round(result.seconds, 6)
+    own["outputs"] = {
+        name: {
+            "error": c.error,
+            "tolerance": c.tolerance,
+            "passed": c.passed,
+            "remark": f"at {c.times:.2g} times rounding" if c.times else c.remark,
+            "wrong": wrong.get(name),
+        }
+        for name, c in result.outputs.items()
     }
+    return own

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, defstruct
 
 from ortho_ref import files
 from ortho_ref.conformance.cases.case import DTYPES, HALF
@@ -17,6 +17,8 @@ from ortho_ref.formats import Form, Least0
 
 _AnyDtype: Any = Literal[(*DTYPES, *HALF)]
 _Status: Any = Literal[STATUSES]
+#: How many cases have each status.
+Counts: Any = defstruct("Counts", [(status, Count) for status in STATUSES], bases=(Form,), kw_only=True)
 
 
 class Output(Form):
@@ -41,15 +43,6 @@ class Case(Form):
     mistakes: list[list[str]]
     diagnosis: str
     traceback: str
-
-
-class Counts(Form):
-    """How many cases have each status."""
-
-    passed: Count
-    failed: Count
-    partial: Count
-    unsupported: Count
 
 
 class Stored(Form):
