@@ -29,8 +29,8 @@ from ortho_ref.recurrent import Recurrent
 from scripts import gpu_check
 from scripts.gpu import repeated
 from scripts.gpu.sections import Settings
-from scripts.maintain.adapters import ortho_ref_persistent
 from scripts.maintain.timing.steps import Size
+from tests.ortho_ref.conformance.adapters import cell_by
 
 CELLS = {name: cell for name, cell in cells().items() if persistent.has_form(cell)}
 #: A cell of each source: modrelu, or what there is.
@@ -220,7 +220,7 @@ def test_each_barrier_that_is_removed_is_seen(monkeypatch, host_device, cell, wo
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_passes_the_conformance_kit(gpu, dtype):
     """Every case of a cell."""
-    report = conformance.check(ortho_ref_persistent.run, "cell/*", dtype)
+    report = conformance.check(lambda case: cell_by(persistent, case, "gpu"), "cell/*", dtype)
     assert report.ok, str(report)
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -21,7 +22,7 @@ from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.optimizers import Adam
 from scripts.grid.build import by_engine
-from scripts.maintain.adapters.ortho_ref_fused import cell as cell_of
+from tests.ortho_ref.conformance.adapters import cell_by
 from tests.ortho_ref.test_fused import Halved, assert_same
 
 CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
@@ -143,7 +144,7 @@ def test_nan_goes_through(name):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_kits_cells(dtype):
     """Every case of a cell, in both precisions."""
-    report = conformance.check(lambda case: cell_of(case, compiled) if case.kind == "cell" else None, "cell/*", dtype)
+    report = conformance.check(partial(cell_by, compiled), "cell/*", dtype)
     assert report.ok, str(report)
 
 

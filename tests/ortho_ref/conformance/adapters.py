@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.cases import reference
-from ortho_ref.conformance.cases.case import Case, Vector
+from ortho_ref.conformance.cases.case import Case, Vector, joined, parted
 from ortho_ref.conformance.cases.case_files import vectors
+from ortho_ref.trees import under
 
 BY_ID = {vector.id: vector for vector in vectors()}
 
@@ -38,6 +41,21 @@ def right(case):
 def answering(change):
     """An adapter whose outputs are the right ones, changed: `change` takes and gives a dict."""
     return lambda case: change(right(case))
+
+
+def cell_by(engine, case, device="cpu"):
+    """A cell over a sequence, and its gradients, by an engine on a device."""
+    cell, parts = reference.cell_of(case.config), reference.complex_inputs(case)
+    inputs = to_device({name: joined(a) if name in parts else a for name, a in case.inputs.items()}, device)
+    weights = under("weights.", inputs)
+    h0, dh_T = (state_of(tuple(inputs[role.format(n)] for n in cell.states)) for role in ("{}0", "d{}_T"))
+    states, tape = engine.forward(cell, weights, inputs["x"], h0)
+    gradients = engine.backward(cell, weights, tape, inputs["dh"], dh_T)
+    found = dict(zip(cell.states, parts_of(cell, states), strict=True))
+    found |= {f"d_{n}0": part for n, part in zip(cell.states, parts_of(cell, gradients.h0), strict=True)}
+    found |= {f"d_weights.{name}": gradient for name, gradient in gradients.weights.items()}
+    found |= {} if gradients.x is None else {"d_x": gradients.x}
+    return {name: parted(array) for name, array in to_host(found).items()}
 
 
 def vector_of(expected, kind="cell", low=None, high=None):
