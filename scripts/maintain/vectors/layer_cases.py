@@ -36,6 +36,10 @@ PLAIN: Config = {
 #: What is kept of a map's parameter: skew A, reflections whose j-th begins at j.
 FORMS = {"A": "skew", "V": "lower"}
 SIZES = {"T": 6, "B": 4, "m": 3, "n": 5}
+#: Cells that a variant is of: those with gates, Elman's beside them, and of those with gates what PyTorch has.
+GATED = ("gru_reset_before", "gru_reset_after", "lstm")
+STACKED = ("elman", *GATED)
+PYTORCH = ("gru_reset_after", "lstm")
 VARIANTS: dict[str, tuple[Config, tuple[str, ...], str]] = {
     "plain": ({}, ("fastgrnn", "ugrnn"), "the cell, which other kinds have no cases of"),
     "no-h0": ({"initial_state": False}, ABSENT, "no initial state: it is 0, and the biases are still there"),
@@ -43,54 +47,38 @@ VARIANTS: dict[str, tuple[Config, tuple[str, ...], str]] = {
     "no-h0-no-bias": ({"initial_state": False, "bias": False}, ABSENT, "neither initial state nor biases"),
     "lengths": (
         {"padding": "lengths"},
-        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        STACKED,
         "sequences of different lengths: y is 0 beyond, and the last state is that of each sequence's end",
     ),
-    "mask": (
-        {"padding": "mask"},
-        ("gru_reset_before", "gru_reset_after", "lstm"),
-        "a mask with holes: a step that is masked leaves the state, and y repeats it",
-    ),
-    "bidirectional": (
-        {"bidirectional": True},
-        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
-        "two directions, each with weights and states of its own",
-    ),
+    "mask": ({"padding": "mask"}, GATED, "a mask with holes: a step that is masked leaves the state, and y repeats it"),
+    "bidirectional": ({"bidirectional": True}, STACKED, "two directions, each with weights and states of its own"),
     "bidirectional-lengths": (
         {"bidirectional": True, "padding": "lengths"},
-        ("gru_reset_before", "gru_reset_after", "lstm"),
+        GATED,
         "the way back begins at each sequence's own end",
     ),
-    "two-layers": (
-        {"layers": 2},
-        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
-        "two layers, each with weights and states of its own",
-    ),
+    "two-layers": ({"layers": 2}, STACKED, "two layers, each with weights and states of its own"),
     "two-layers-bidirectional": (
         {"layers": 2, "bidirectional": True},
-        ("gru_reset_after", "lstm"),
+        PYTORCH,
         "layers before directions in the states",
     ),
     "resets": (
         {"padding": "resets"},
-        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        STACKED,
         "sequences one after the other in a row: the state is 0 where one begins, and no gradient goes over",
     ),
     "two-layers-resets": (
         {"layers": 2, "padding": "resets"},
-        ("gru_reset_after", "lstm"),
+        PYTORCH,
         "the states of every layer are 0 where a sequence begins",
     ),
     "two-layers-dropout": (
         {"layers": 2, "dropout": True},
-        ("elman", "gru_reset_after", "lstm"),
+        ("elman", *PYTORCH),
         "factors between the layers: not on x, nor on what the last layer gives",
     ),
-    "batch-first": (
-        {"batch_first": True},
-        ("gru_reset_before", "gru_reset_after", "lstm"),
-        "x, y and the mask with the batch first, states as ever",
-    ),
+    "batch-first": ({"batch_first": True}, GATED, "x, y and the mask with the batch first, states as ever"),
     "batch-first-mask": ({"batch_first": True, "padding": "mask"}, ("gru_reset_after",), "a mask with the batch first"),
 }
 #: Cell, the map that keeps a weight of it, n, what for.
@@ -156,7 +144,6 @@ STACKS: dict[str, tuple[tuple[int, int, int, int], Config, str]] = {
         "sequences of different lengths through two layers and directions",
     ),
 }
-STACKED = ("elman", "gru_reset_before", "gru_reset_after", "lstm")
 
 
 def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple[int, ...]]:
