@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,22 +43,10 @@ def _glorot(*shape: int) -> Value:
     return uniform(math.sqrt(6 / sum(shape)), *shape)
 
 
-def _small(*shape: int) -> Value:
-    return uniform(0.01, *shape)
-
-
-def _he(*shape: int) -> Value:
-    return uniform(math.sqrt(6 / (M + N)), *shape)
-
-
-def _torch(*shape: int) -> Value:
-    return uniform(1 / math.sqrt(N), *shape)
-
-
-def _tenth(*shape: int) -> Value:
-    return normal(0.1, *shape)
-
-
+_small = partial(uniform, 0.01)
+_he = partial(uniform, math.sqrt(6 / (M + N)))
+_torch = partial(uniform, 1 / math.sqrt(N))
+_tenth = partial(normal, 0.1)
 CASES: dict[str, tuple[dict[str, Value], str]] = {
     "urnn": (
         {
