@@ -5,8 +5,9 @@ import re
 import pytest
 
 from scripts.maintain.equations.stated import STATED, read_equations
-from scripts.maintain.equations.tags import hidden, id_of, tagged_lines, tags_of
+from scripts.maintain.equations.tags import id_of, tagged_lines, tags_of
 from tests.alive.node import ROOT, SCRIPTS
+from tests.scripts.test_equation_index import hidden
 
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
 SOURCES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / SCRIPTS).glob("*.js"))}

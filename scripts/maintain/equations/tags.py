@@ -1,8 +1,7 @@
 """Tags in comments, and mentions of equations in words.
 
 A tag is prefix:id or prefix:id/part in brackets, and names one id, so that a plain search for an id finds every place
-of it: `hidden` finds the ranges and the numbers that stand without their paper.
-A text is parsed once in a process, however often it is asked about.
+of it.  A text is parsed once in a process, however often it is asked about.
 """
 
 import ast
@@ -15,10 +14,6 @@ _ID = r"(?:ncgru|urnn|sgornn|goru|bp|ext):\w[\w.-]*"
 # The one tag form: [id] or [id/part], id as in docs/equations.md, part a line of it.
 TAG = re.compile(rf"\[({_ID}(?:/[\w-]+)?)\]")
 MENTION = re.compile(rf"(?<![\w/]){_ID}")
-# A number, and behind it more of them that a search would not find.
-_HIDDEN = re.compile(
-    r"(?:ncgru|urnn|sgornn|goru):\d[\d.]*[a-z]?(?:\s?[-\u2013]\s?|, | and | to )\(?\d[\d.]*\b(?! ?[=<*])"
-)
 
 
 def tags_of(text: str) -> list[str]:
@@ -63,8 +58,3 @@ def mentions(text: str) -> list[str]:
 def id_of(tag: str) -> str:
     """The id that a tag is of: bp:gru1 of bp:gru1/2."""
     return tag.partition("/")[0]
-
-
-def hidden(text: str) -> list[str]:
-    """What a text says of several equations in a way that hides all but the first from a search, such as a range."""
-    return _HIDDEN.findall(text)
