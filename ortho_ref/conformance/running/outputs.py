@@ -14,7 +14,7 @@ import numpy as np
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import with_article
 from ortho_ref.conformance.cases.case import Case
-from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Raised, Run
+from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Raised, Run, said
 from ortho_ref.terminal import cut
 
 _NAME = 200  # characters of a type: one of many fields has more
@@ -107,8 +107,7 @@ def view(value: Any) -> np.ndarray | NoArray:
     try:
         array = _of_tensor(value, kind)
     except Exception as error:
-        line = " ".join(_words(error).split())
-        return NoArray(f"is {with_article(name)}, which gives no NumPy array: {cut(line, _NAME)}")
+        return NoArray(f"is {with_article(name)}, which gives no NumPy array: {cut(said(error), _NAME)}")
     if type(array) is not np.ndarray or array.dtype.kind == "O":
         return NoArray(f"is {with_article(name)}, which gives no NumPy array")
     return array
@@ -128,13 +127,6 @@ def _of_tensor(value: Any, kind: type) -> Any:
         with contextlib.suppress(Exception):
             return np.from_dlpack(value)
         raise error  # of the two it says more
-
-
-def _words(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return type(error).__name__
 
 
 def modified(now: Any, fresh: Mapping[str, np.ndarray]) -> str:
