@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ortho_ref.conformance.maps.adapter import load_map
-from ortho_ref.conformance.maps.check import check_run
+from ortho_ref.conformance import check_map
+from ortho_ref.conformance.running.adapters import load_module
 
 pytest.importorskip("torch")
 FOLDER = Path(__file__).parents[2] / "scripts/maintain/adapters/maps"
@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parents[2] / "scripts/maintain/adapters/maps"
     ],
 )
 def test_a_map_of_pytorch_is_recognised(name, words):
-    report = check_run(load_map(str(FOLDER / f"{name}.py")), tolerance=2.0)
+    module = load_module(str(FOLDER / f"{name}.py"))
+    report = check_map(module.map, getattr(module, "pullback", None), tolerance=2.0)
     assert words in report.found.fitting[0].words
     assert report.gradient.status in ("right", "none given")

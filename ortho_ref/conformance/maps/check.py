@@ -74,14 +74,7 @@ def check_limits(tolerance: float, range: tuple[float, float] | None) -> None:
         check_number("range", range, lambda own: len(own) == 2 and 0 < own[0] <= own[1] < float("inf"), what)
 
 
-def check_run(
-    run: Run,
-    *,
-    tolerance: float = TOLERANCE,
-    range: tuple[float, float] | None = None,
-    complex: bool = False,
-    name: str = "map",
-) -> MapReport:
+def check_run(run: Run, *, tolerance: float, range: tuple[float, float] | None, complex: bool, name: str) -> MapReport:
     """`check_map` of a map as an implementation, in this process or in another."""
     check_limits(tolerance, range)
     asked = Map(run)
