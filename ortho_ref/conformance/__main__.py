@@ -108,10 +108,6 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
 
 
-#: What an option takes that is a number.
-_NUMBERS: dict[Any, str] = {int: "an integer", float: "a number"}
-
-
 class _Parser(argparse.ArgumentParser):
     """What it says holds what was given and which name is near; what takes one value cannot be given again."""
 
@@ -140,9 +136,9 @@ class _Parser(argparse.ArgumentParser):
         try:
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError:
-            if action.type not in _NUMBERS:
+            if action.type is not float:
                 raise
-            self.error(f"{action.option_strings[0].lstrip('-')} is {arg_string!r}; allowed: {_NUMBERS[action.type]}")
+            self.error(f"{action.option_strings[0].lstrip('-')} is {arg_string!r}; allowed: a number")
 
     def error(self, message: str) -> NoReturn:
         STDERR.say(f"error: {shown(message)}; {self.prog} --help says what is allowed")

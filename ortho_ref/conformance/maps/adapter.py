@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.backend import Array
+from ortho_ref.boundary import short
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.running.adapters import load_module
 from ortho_ref.conformance.running.implementation import Raised, Run
@@ -18,9 +19,9 @@ _BITS = {8: "bfloat16", 11: "float16", 24: "float32"}
 def as_run(map: Callable[[Any], Any], pullback: Callable[[Any, Any], Any] | None = None) -> Run:
     """A map and its pullback as run(case) -> {"U": U} or {"dQ": dL/dQ}; None for what is not there."""
     if not callable(map):
-        raise TypeError(f"map is {map!r}; allowed: a function of Q")
+        raise TypeError(f"map is {short(map)}; allowed: a function of Q")
     if pullback is not None and not callable(pullback):
-        raise TypeError(f"pullback is {pullback!r}; allowed: a function of Q and dU, or None")
+        raise TypeError(f"pullback is {short(pullback)}; allowed: a function of Q and dU, or None")
 
     def run(case: Case) -> Any:
         """U, or dQ."""
@@ -36,12 +37,11 @@ def as_run(map: Callable[[Any], Any], pullback: Callable[[Any, Any], Any] | None
 def load_map(name: str) -> Run:
     """The map of FILE.py or of a module.  ValueError where there is none, or no function under these names."""
     module = load_module(name)
-    map, pullback = getattr(module, "map", None), getattr(module, "pullback", None)
-    if not callable(map):
-        raise ValueError(f"adapter is {name}, which has no function map(Q)")
-    if pullback is not None and not callable(pullback):
-        raise ValueError(f"adapter is {name}, whose pullback is no function pullback(Q, dU)")
-    return as_run(map, pullback)
+    map: Any = getattr(module, "map", None)
+    try:
+        return as_run(map, getattr(module, "pullback", None))
+    except TypeError as error:
+        raise ValueError(f"adapter is {name}: {error}") from None
 
 
 class Refusal(Exception):

@@ -10,7 +10,6 @@
 Empty lines, and what follows a # at the beginning of a line, are left out.
 """
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref import files
-from ortho_ref.boundary import kind_of
+from ortho_ref.boundary import kind_of, nearest
 from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES
@@ -40,9 +39,8 @@ def held(chosen: Sequence[Vector], assume: Assume, own: Sequence[str] = ()) -> t
     named = {mistake.name: mistake for mistake in MISTAKES}
     for name in reasons:
         if name not in named:
-            near = difflib.get_close_matches(name, named, 3)
-            advice = f"near it: {', '.join(near)}" if near else "`ortho-ref mistakes` lists them"
-            raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
+            near = nearest(name, named)
+            raise ValueError(f"assume has {name!r}{near}, which is no mistake; `ortho-ref mistakes` lists them")
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]
     departed = [(v.id, {mistake.name for mistake in v.assumed}) for v in vectors]

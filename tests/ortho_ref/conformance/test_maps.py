@@ -559,8 +559,8 @@ def map(Q):
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("x = 1", (), "which has no function map(Q)"),
-        ("def map(Q): return Q\npullback = 3", ("--in-process",), "whose pullback is no function pullback(Q, dU)"),
+        ("x = 1", (), "mine.py: map is None; allowed: a function of Q"),
+        ("def map(Q): return Q\npullback = 3", ("--in-process",), "mine.py: pullback is 3; allowed: a function"),
         ("def map(Q", (), "which cannot be loaded: raised SyntaxError"),
         (SOURCE, ("--range", "x"), "range is 'x'; allowed: LOW:HIGH, as 0.001:1"),
         (SOURCE, ("--svg", "/nowhere/x.svg"), "--svg is /nowhere/x.svg, whose folder does not exist"),
