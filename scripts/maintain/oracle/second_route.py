@@ -23,7 +23,7 @@ from gradients.problem import Problem
 from ortho_ref.boundary import check_choice
 from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.cases.case import Arrays, Config, joined, parted
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
 from ortho_ref.conformance.cases.layered import AROUND
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.parametrizations import (
@@ -37,6 +37,7 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
 )
 from ortho_ref.trees import under
+from scripts.maintain.adapters import torch_losses
 from scripts.maintain.oracle import autograd, linear
 
 Route = tuple[str, Arrays]
@@ -392,30 +393,10 @@ def _on_kinks(name: str, is_complex: bool, inputs: Arrays) -> Arrays:
     return {"y": parted(np.array(y)), "d_a": parted(np.array(d_a)), "d_b": np.array(d_b)}
 
 
-def _loss_of(config: Config, outputs: Any, y: Any, mask: Any) -> Any:
-    """The loss of tensors: outputs (T, B, q), y as the config has it, mask (T, B)."""
-    functional, groups = torch.nn.functional, config["groups"]
-    rows, classes = outputs.reshape(*outputs.shape[:2], groups, -1), not y.is_floating_point()
-    target = y.reshape(rows.shape[:-1] if classes else rows.shape)
-    if mask is not None:
-        rows, target = rows[mask], target[mask]
-    K = rows.shape[-1]
-    if config["loss"] == "binary_cross_entropy":
-        return functional.binary_cross_entropy_with_logits(rows[..., 0], target.to(rows.dtype))
-    if config["loss"] == "cross_entropy":
-        return functional.cross_entropy(rows.reshape(-1, K), target.reshape(-1))
-    return functional.mse_loss(rows, functional.one_hot(target, K).to(rows.dtype) if classes else target)
-
-
 def _loss(config: Config, inputs: Arrays) -> Route:
-    y, mask = (torch.tensor(inputs[key]) if key in inputs else None for key in ("y", "mask"))
-
-    def loss(leaves: dict[str, Any]) -> Any:
-        return _loss_of(config, leaves["outputs"], y, mask)
-
-    value = loss({"outputs": torch.tensor(inputs["outputs"])}).numpy()
-    gradient = autograd.gradients(loss, {"outputs": inputs["outputs"]})["outputs"]
-    return AUTOGRAD, {"loss": value, "d_outputs": gradient}
+    outputs = torch_losses.run(Case("", "loss", config, inputs))
+    assert outputs is not None
+    return AUTOGRAD, outputs
 
 
 def _linear(config: Config, inputs: Arrays) -> Route:
