@@ -26,16 +26,8 @@ from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
 from ortho_ref.conformance.cases.layered import AROUND
 from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
-from ortho_ref.parametrizations import (
-    Exponential,
-    FFTRotations,
-    Householder,
-    Parametrization,
-    ScaledCayley,
-    StructuredUnitary,
-    TunableRotations,
-    VolumePreserving,
-)
+from ortho_ref.parametrizations import Parametrization
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.trees import under
 from scripts.maintain.adapters import torch_losses
 from scripts.maintain.oracle import autograd, linear
@@ -158,16 +150,8 @@ def _one_sequence(
 
 def _map_of(config: Config) -> Parametrization:
     """The map of a config, but for those that go another way."""
-    makers: dict[str, Callable[[], Parametrization]] = {
-        "scaled_cayley": lambda: ScaledCayley(config["negative_ones"]),
-        "exponential": Exponential,
-        "householder": lambda: Householder(config["reflections"]),
-        "tunable_rotations": lambda: TunableRotations(config["capacity"], complex=config["complex"]),
-        "fft_rotations": lambda: FFTRotations(complex=config["complex"]),
-        "volume_preserving": lambda: VolumePreserving(config["sublayers"]),
-        "structured_unitary": StructuredUnitary,
-    }
-    return makers[config["parametrization"]]()
+    options = {key: value for key, value in config.items() if key not in ("parametrization", "weight")}
+    return PARAMETRIZATIONS[config["parametrization"]](**options)
 
 
 def _parametrization(config: Config, inputs: Arrays) -> Route:
