@@ -18,7 +18,6 @@ import mpmath
 import numpy as np
 import torch
 
-from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.boundary import check_choice
 from ortho_ref.cells import Cell, by_name
@@ -33,6 +32,7 @@ from scripts.maintain.adapters import torch_losses
 from scripts.maintain.oracle import autograd, linear
 
 Route = tuple[str, Arrays]
+Tensors = dict[str, Any]
 
 AUTOGRAD, MPMATH, PLAIN = "PyTorch autograd", "mpmath, 50 digits", "plain Python, number by number"
 mp = mpmath.MPContext()
@@ -78,24 +78,29 @@ def _layer(config: Config, inputs: Arrays) -> Route:
     time = 1 if config["batch_first"] else 0
     B = inputs["x"].shape[1 - time]
 
-    def states(leaves: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def forward(leaves: Tensors) -> Tensors:
         made = _with_weight(config, leaves, given)
         alone = [_one_sequence(cell, config, made, given, b, time) for b in range(B)]
+        last = zip(cell.states, *(states for _, states in alone), strict=True)
         y = torch.stack([one for one, _ in alone], dim=1 - time)
-        return y, [torch.stack(part, dim=1) for part in zip(*(last for _, last in alone), strict=True)]
-
-    def loss(leaves: dict[str, Any]) -> Any:
-        y, last = states(leaves)
-        upstream = [torch.tensor(given[f"d{name}_T"]) for name in cell.states]
-        parts = [(torch.tensor(given["dy"]), y), *zip(upstream, last, strict=True)]
-        return sum((d.conj() * a).real.sum() if cell.complex else (d * a).sum() for d, a in parts)
+        return {"y": y} | {f"{name}_T": torch.stack(part, dim=1) for name, *part in last}
 
     point = {name: given[name] for name in names if given[name].dtype.kind != "i"}
-    y, last = states({name: torch.tensor(value) for name, value in point.items()})
-    outputs = {"y": y.numpy()} | {f"{name}_T": a.numpy() for name, a in zip(cell.states, last, strict=True)}
-    for name, gradient in autograd.gradients(loss, point).items():
-        skew = config["parametrized"] is not None and name.endswith(".A")
-        outputs[f"d_{name}"] = gradient - gradient.T if skew else gradient
+    return _by_autograd(forward, point, {name: given[f"d{name}"] for name in ("y", *(f"{s}_T" for s in cell.states))})
+
+
+def _by_autograd(forward: Callable[[Tensors], Tensors], point: Arrays, upstream: Arrays) -> Route:
+    """The outputs of a function of tensors, and the gradients of Re sum conj(upstream) outputs; of a skew A G - G^T."""
+    like = {name: torch.tensor(d) for name, d in upstream.items()}
+
+    def loss(leaves: Tensors) -> Any:
+        found = forward(leaves)
+        return sum((d.conj() * found[name]).real.sum() for name, d in like.items())
+
+    found = forward({name: torch.tensor(a) for name, a in point.items()})
+    outputs = {name: a.resolve_conj().numpy() for name, a in found.items()}
+    for name, G in autograd.gradients(loss, point).items():
+        outputs[f"d_{name}"] = G - G.T if name.endswith(".A") else G
     return AUTOGRAD, {name: parted(a) for name, a in outputs.items()}
 
 
@@ -168,12 +173,10 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
     p = _map_of(config)
     given = {k: joined(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
     buffers = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
-    problem = MapProblem(p, under("params.", given), buffers, given["dU"])
-    U = autograd.matrix(p, {key: torch.tensor(value) for key, value in problem.params.items()}, buffers)
-    outputs = {"U": U.resolve_conj().numpy()}
-    for key, gradient in autograd.gradients_of_map(problem).items():
-        outputs[f"d_params.{key}"] = gradient - gradient.T if key == "A" else gradient
-    return AUTOGRAD, {key: parted(value) for key, value in outputs.items()}
+    point = {name: a for name, a in given.items() if name.startswith("params.")}
+    return _by_autograd(
+        lambda leaves: {"U": autograd.matrix(p, under("params.", leaves), buffers)}, point, {"U": given["dU"]}
+    )
 
 
 def _exp(A: np.ndarray, dU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -344,16 +347,12 @@ def _activation(config: Config, inputs: Arrays) -> Route:
         return PLAIN, _on_kinks(name, config["complex"], inputs)
     given = {key: joined(v) if config["complex"] and key != "b" else v for key, v in inputs.items()}
 
-    def value(leaves: dict[str, Any]) -> Any:
-        return torch.sigmoid(leaves["a"]) if name == "sigmoid" else autograd.phi(name, leaves["a"], leaves["b"])
+    def forward(leaves: Tensors) -> Tensors:
+        a = leaves["a"]
+        return {"y": torch.sigmoid(a) if name == "sigmoid" else autograd.phi(name, a, leaves["b"])}
 
-    def loss(leaves: dict[str, Any]) -> Any:
-        return (torch.tensor(given["dy"]).conj() * value(leaves)).real.sum()
-
-    point: Arrays = {key: v for key, v in given.items() if key != "dy"}
-    outputs = {"y": value({key: torch.tensor(v) for key, v in point.items()}).numpy()}
-    outputs |= {f"d_{key}": gradient for key, gradient in autograd.gradients(loss, point).items()}
-    return AUTOGRAD, {key: parted(v) for key, v in outputs.items()}
+    dy = given.pop("dy")
+    return _by_autograd(forward, given, {"y": dy})
 
 
 def _on_kinks(name: str, is_complex: bool, inputs: Arrays) -> Arrays:
@@ -390,14 +389,8 @@ def _linear(config: Config, inputs: Arrays) -> Route:
     point = {name: a for name, a in given.items() if name not in like and name != "resets"}
     resets = {"resets": torch.tensor(given["resets"])} if "resets" in given else {}
 
-    def loss(leaves: dict[str, Any]) -> Any:
-        outputs = linear.forward(config, leaves | resets, like)
-        return sum((d.conj() * outputs[name.removeprefix("d")]).real.sum() for name, d in like.items())
-
-    found = linear.forward(config, {name: torch.tensor(a) for name, a in point.items()} | resets, like)
-    outputs = {name: a.numpy() for name, a in found.items()}
-    outputs |= {f"d_{name}": a for name, a in autograd.gradients(loss, point).items()}
-    return AUTOGRAD, {name: parted(a) for name, a in outputs.items()}
+    upstream = {name.removeprefix("d"): given[name] for name in like}
+    return _by_autograd(lambda leaves: linear.forward(config, leaves | resets, like), point, upstream)
 
 
 _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {
