@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.boundary import check_number
+from ortho_ref.boundary import check_number, short
 from ortho_ref.conformance.maps.adapter import Map, Precision, Refusal, as_run
 from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import defect
@@ -68,10 +68,13 @@ def check_map(
 
 def check_limits(tolerance: float, range: tuple[float, float] | None) -> None:
     """ValueError unless the tolerance is above 0, and the range two finite numbers above 0, the lower one first."""
-    check_number("tolerance", tolerance, lambda own: 0 < own < float("inf"), "above 0, and finite")
-    if range is not None:
-        what = "LOW:HIGH, finite, above 0, LOW not above HIGH"
-        check_number("range", range, lambda own: len(own) == 2 and 0 < own[0] <= own[1] < float("inf"), what)
+    check_number("tolerance", tolerance, lambda own: own > 0, "above 0, and finite")
+    try:
+        good = range is None or (len(range) == 2 and 0 < range[0] <= range[1] < float("inf"))
+    except TypeError:
+        good = False
+    if not good:
+        raise ValueError(f"range is {short(range)}; allowed: LOW:HIGH, finite, above 0, LOW not above HIGH")
 
 
 def check_run(run: Run, *, tolerance: float, range: tuple[float, float] | None, complex: bool, name: str) -> MapReport:
