@@ -108,12 +108,24 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
 
     factor = float((ours * theirs).sum() / (ours * ours).sum()) if ours.any() else 0.0
     if theirs.size > 1 and theirs.any() and factor and abs(factor - 1) > 1e-3 and equal(theirs / factor):
-        return f"{factor:.6g} times what is expected"
+        return f"{factor:.6g} times what is expected{_mean(name, factor, vector.case)}"
     if theirs.size == 1 and ours.size == 1:  # a number has a factor whatever is wrong with it
         return f"{theirs.item():.10g}, expected {ours.item():.10g}"
     begin = int(name in ("h", "c") and vector.case.kind == "cell")  # so many entries are given, not computed
     hint = _as_a_whole(name, vector.case, begin, ours, theirs, equal)
     return hint or _of_parts(name, vector, begin, ours, theirs, equal, dtype)
+
+
+def _mean(name: str, factor: float, case: Case) -> str:
+    """Whether a gradient's factor makes a mean of a sum: it is another in every case."""
+    if case.kind not in ("cell", "layer") or not name.startswith("d_"):
+        return ""
+    sizes = case.inputs["x"].shape[:2]
+    T, B = sizes[::-1] if case.config.get("batch_first") else sizes
+    found = {"1/B": B, "1/T": T, "1/(T B)": T * B}
+    return next(
+        (f", {words}: a mean where a sum is meant" for words, k in found.items() if abs(factor * k - 1) < 1e-3), ""
+    )
 
 
 def _as_a_whole(name: str, case: Case, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:
