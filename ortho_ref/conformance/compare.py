@@ -158,7 +158,8 @@ def _compared(vector: Vector, name: str, given: np.ndarray | NoArray, scale: flo
     if not (half or fits(given.dtype, expected.dtype)):
         return Comparison(np.inf, limit, f"is {given.dtype}; expected float64 or float32")
     if given.shape != expected.shape:
-        return Comparison(np.inf, limit, f"has shape {given.shape}; expected {expected.shape}")
+        said = f"has shape {given.shape}; expected {expected.shape}{_missed(name, given.shape, expected.shape)}"
+        return Comparison(np.inf, limit, said)
     given_dtype, given = given.dtype, given.astype(np.float64)
     if not np.isfinite(given).all():
         return Comparison(np.inf, limit, "is not finite")
@@ -169,6 +170,13 @@ def _compared(vector: Vector, name: str, given: np.ndarray | NoArray, scale: flo
             return Comparison(max(outside, 0.0), limit, "differs from the reference at a kink: acceptable")
     single = given_dtype == np.float32 and error > limit and limit < 1e-6
     return Comparison(error, limit, "is float32 for inputs in float64" if single else "")
+
+
+def _missed(name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """What is most often amiss with a shape: the first state left out, the batch before time."""
+    if name in ("h", "c") and expected and given == (expected[0] - 1, *expected[1:]):
+        return f": {name}[0] is the first state, {name}0"
+    return ": its first two axes are exchanged" if given == (*expected[1::-1], *expected[2:]) else ""
 
 
 def fits(given: np.dtype, expected: np.dtype) -> bool:

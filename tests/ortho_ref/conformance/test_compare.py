@@ -79,7 +79,22 @@ def test_another_shape_fails(theirs, ours):
     assume(theirs != ours)
     found = one(np.ones(theirs), np.ones(ours))
     assert (found.error, found.passed) == (np.inf, False)
-    assert found.remark == f"has shape {theirs}; expected {ours}"
+    assert found.remark.startswith(f"has shape {theirs}; expected {ours}")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "says"),
+    [
+        ("h", (6, 4, 5), ": h[0] is the first state, h0"),
+        ("h", (4, 7, 5), ": its first two axes are exchanged"),
+        ("h", (8, 4, 5), ""),
+        ("d_x", (6, 4, 5), ""),
+    ],
+)
+def test_what_is_amiss_with_a_shape(name, shape, says):
+    """The first state left out, the batch before time."""
+    found = compare(vector_of({name: np.ones((7, 4, 5))}), {name: np.ones(shape)}, "float64")[name]
+    assert found.remark == f"has shape {shape}; expected (7, 4, 5){says}"
 
 
 @pytest.mark.parametrize("dtype", [complex, np.complex64])
