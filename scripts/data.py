@@ -48,8 +48,8 @@ def fetch(own: DataSet) -> Path:
 
 def set_of(name: str) -> DataSet:
     """The set of this name, or the one that the task of this name reads.  ValueError for another name."""
-    task = by_name.TASKS.get(name)
-    own = SETS.get(getattr(getattr(task and task.make, "SET", None), "name", name))
+    of_task = getattr(by_name.TASKS.get(name), "SET", None)
+    own = SETS.get(getattr(of_task, "name", name))
     if own is None:
         raise ValueError(not_among("name", name, SETS, str))
     return own

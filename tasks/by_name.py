@@ -1,6 +1,6 @@
 """The list of tasks, and the options of a run that they take.  Everything else that goes over all of them asks here.
 
-A task is one file in this folder and one line of TASKS.  An option that no task had before is one line of OPTIONS.
+A task is one file in this folder and one name in TASKS.  An option that no task had before is one line of OPTIONS.
 """
 
 import inspect
@@ -39,13 +39,6 @@ class Option(NamedTuple):
     needed: str = ""
 
 
-class Entry(NamedTuple):
-    """What makes a task of its options by name, and which these are; the defaults in its signature are the run's."""
-
-    make: Callable[..., Task]
-    options: tuple[str, ...]
-
-
 OPTIONS = {
     "length": Option(int, "Length T of a sequence, delay or window; default: the task's."),
     "form": Option(str, "{tasks}: paper (default), released; denoise also: places, marker."),
@@ -73,29 +66,19 @@ OPTIONS = {
     "join": Option(str, "{tasks}: once (default) or steps."),
 }
 
-_SET = ("data", "other_data", "train_part", "eval_part")
-
-TASKS = {
-    "parenthesis": Entry(Parenthesis, ("length", "form")),
-    "denoise": Entry(Denoise, ("length", "form")),
-    "adding": Entry(Adding, ("length",)),
-    "copying": Entry(Copying, ("length", "layout")),
-    "text": Entry(Text, ("length", "data", "windows")),
-    "mnist": Entry(Mnist, (*_SET, "rows")),
-    "permuted-mnist": Entry(PermutedMnist, (*_SET, "permutation")),
-    "har": Entry(Har, (*_SET, "classes")),
-    "ptb-char": Entry(PtbChar, ("length", *_SET, "state", "windows")),
-    "ptb-word": Entry(PtbWord, ("length", *_SET, "state", "windows")),
-    "wikitext-2": Entry(Wikitext2, ("length", *_SET, "state", "windows")),
-    "babi": Entry(Babi, (*_SET, "qa", "join")),
-    "shortest-path": Entry(ShortestPath, ("eval_part",)),
-    "arrays": Entry(FileArrays, ("data", "share", "held_out", "sequence", "target", "target_is", "length", "scale")),
-    "speech": Entry(Speech, ("data", "train_part", "eval_part", "form")),
+#: In the order of the pages.  A task takes the options that its signature names; their defaults are the run's.
+TASKS: dict[str, Callable[..., Task]] = {
+    own.name: own
+    for own in (
+        *(Parenthesis, Denoise, Adding, Copying, Text),
+        *(Mnist, PermutedMnist, Har, PtbChar, PtbWord, Wikitext2),
+        *(Babi, ShortestPath, FileArrays, Speech),
+    )
 }
 
 NAMES = tuple(TASKS)
 #: Those that draw their sequences: they need no data.
-GENERATED = tuple(n for n, entry in TASKS.items() if isinstance(entry.make, type) and issubclass(entry.make, Generated))
+GENERATED = tuple(name for name, own in TASKS.items() if isinstance(own, type) and issubclass(own, Generated))
 
 
 def make(name: str, **options: Any) -> Task:
@@ -114,7 +97,7 @@ def make(name: str, **options: Any) -> Task:
         if option not in given:
             raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed}")
     places = {option: Path(value) for option, value in given.items() if OPTIONS[option].kind is Path}
-    return TASKS[name].make(**given | places)
+    return TASKS[name](**given | places)
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -129,10 +112,10 @@ def needed_by(name: str) -> tuple[str, ...]:
 
 def takers_of(option: str) -> tuple[str, ...]:
     """The tasks that take an option, in the order of TASKS."""
-    return tuple(name for name, entry in TASKS.items() if option in entry.options)
+    return tuple(name for name in TASKS if option in options_of(name))
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
     check_choice("task", name, TASKS)
-    parameters = inspect.signature(TASKS[name].make).parameters
-    return {option: parameters[option] for option in TASKS[name].options}
+    parameters = inspect.signature(TASKS[name]).parameters
+    return {option: own for option, own in parameters.items() if option in OPTIONS}

@@ -56,7 +56,7 @@ def jacobian(config, inputs):
 def task(config, inputs):
     """A batch of given draws; of parentheses the targets alone."""
     options = {name: value for name, value in config.items() if name != "task"}
-    batch = TASKS[config["task"]].make(**options).batch(*(inputs[name] for name in DRAWS if name in inputs))
+    batch = TASKS[config["task"]](**options).batch(*(inputs[name] for name in DRAWS if name in inputs))
     return {"y": batch.y} if "tokens" in inputs else {"x": batch.x, "y": batch.y}
 
 

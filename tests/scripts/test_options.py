@@ -135,7 +135,7 @@ def other(length=6, subset=None):
     return Adding(length, subset)
 
 by_name.OPTIONS["subset"] = by_name.Option(int, "{tasks}: how many sequences.")
-by_name.TASKS["other"] = by_name.Entry(other, ("length", "subset"))
+by_name.TASKS["other"] = other
 by_name.NAMES = (*by_name.NAMES, "other")
 defaults.DEFAULTS["other"] = defaults.DEFAULTS["adding"]
 from scripts import train
