@@ -1,9 +1,8 @@
 """Data sets as files: fetched into a cache, or found in a folder; unpacked; checked by what they hash to.
 
 What is fetched is downloaded and unpacked beside its place in the cache, checked, and renamed: it is there whole, or
-not at all.  A download has a limit of bytes and of time.  Of an archive only the files that the set declares are
-unpacked, none beyond the size declared; one with too many entries, or with a path that leads out of its folder, is
-refused.  No network but in `fetch`.
+not at all.  A download has a limit of bytes and of time.  An archive is unpacked only if it has its published hash, and
+of it only the files that the set declares, under the set's names.  No network but in `fetch`.
 """
 
 import gzip
@@ -11,7 +10,6 @@ import hashlib
 import io
 import os
 import shutil
-import struct
 import tarfile
 import tempfile
 import threading
@@ -20,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -33,10 +31,8 @@ CACHE = "ORTHO_REF_DATA"
 LARGEST = 1 << 31
 #: Seconds without a byte, after which a server is given up; seconds that a piece, and all before the first, may take.
 PATIENCE, SLOWEST = 30, 60
-#: Bytes that are asked for at once; a header of a tar, and a zip's list of entries, has no more.
+#: Bytes that are asked for at once.
 PIECE = 1 << 18
-#: Entries of a tar, and how many times larger it may be than packed.
-ENTRIES, UNPACKED = 4096, 64
 
 Progress = Callable[[str, int, int], None]
 
@@ -238,11 +234,10 @@ def _bring_back(old: Path, place: Path) -> None:
 
 def _fetch_all(own: DataSet, archives: tuple[Archive, ...], aside: Path, progress: Progress) -> None:
     """All of a set into aside/new, checked; ValueError where an archive cannot be had, or has not what it should."""
-    sizes, urls = {file.name: file for file in own.files}, []
+    urls = []
     for archive in archives:
         path, url = download(archive, aside, progress)
-        most = {name: sizes[name].most for name in archive.members.values()}
-        for name, data in unpack(archive._replace(name=url), path, most):
+        for name, data in unpack(archive._replace(name=url), path):
             file = aside / "new" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
@@ -360,112 +355,34 @@ def _why(error: Exception) -> str:
     return (str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}")[:200]
 
 
-# Unpacking
+def unpack(archive: Archive, path: Path | str) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive that a set declares: the set's name of each, and its contents.
 
-#: What the library raises for an archive that is none; RuntimeError: encrypted, or headers of headers of headers.
-_DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error),
-    *(EOFError, OSError, RuntimeError, ArithmeticError, LookupError),
-)
-
-
-def unpack(archive: Archive, path: Path | str, most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive that a set declares: the set's name of each, and its contents; most: bytes it may have.
-
-    ValueError: it is damaged, lacks one of them, has one that is larger, or a path that leads out of its folder.
+    The archive has its published hash, so that it is whole.  ValueError where it lacks one of the files.
     """
     path = Path(path)
     try:
-        with open(path, "rb") as stream:
-            if archive.kind == "file":
-                yield archive.members[""], _read(stream, most[archive.members[""]])
-            elif archive.kind == "gzip":
-                yield archive.members[""], unzipped(stream, most[archive.members[""]])
-            elif archive.kind == "zip":
-                yield from _of_zip(archive, stream, most)
-            else:
-                yield from _of_tar(archive, stream, most)
-    except _DAMAGED as error:
-        raise ValueError(f"{archive.name} is damaged or cut short: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"{archive.name}: {error}") from None
-
-
-def _of_zip(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    opened = _zip(stream)
-    if archive.inner:
-        opened = _zip(io.BytesIO(_member(opened, archive.inner, 4 * archive.size)))
-    for member, name in archive.members.items():
-        yield name, _member(opened, member, most[name])
-
-
-def _zip(stream: IO[bytes]) -> zipfile.ZipFile:
-    """A zip whose list of entries is short; ValueError before a longer one is read."""
-    end: Any = zipfile._EndRecData(stream)  # type: ignore[attr-defined]  # as ZipFile does, which then reads all of it
-    if end and (size := end[zipfile._ECD_SIZE]) > PIECE:  # type: ignore[attr-defined]
-        raise ValueError(f"its list of entries has {size:,} bytes; allowed: {PIECE:,}")
-    opened = zipfile.ZipFile(stream)
-    _check_paths(opened.namelist())
-    return opened
-
-
-def _member(opened: zipfile.ZipFile, member: str, most: int) -> bytes:
-    if (own := opened.NameToInfo.get(member)) is None:
-        raise ValueError(f"it has no {member}")
-    if own.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others are unpacked whole
-        raise ValueError(f"{member} is packed by method {own.compress_type}; allowed: stored, deflated")
-    with opened.open(own) as stream:
-        return _sized(stream, member, most)
-
-
-class _Unpacked(gzip.GzipFile):
-    """What a gzipped tar is read from: a header can ask for any size at once, or to leap over it."""
-
-    most: int
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= PIECE:
-            raise ValueError(f"it has a header of {size:,} bytes; allowed: {PIECE:,}")
-        return super().read(size)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if offset > self.most:
-            raise ValueError(f"it has more than {self.most:,} bytes, unpacked")
-        return super().seek(offset, whence)
-
-
-def _of_tar(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    unpacked = _Unpacked(fileobj=stream)
-    unpacked.most = UNPACKED * archive.size
-    wanted = {os.path.normpath(member): member for member in archive.members}
-    with tarfile.open(fileobj=unpacked, mode="r:") as opened:
-        for count, own in enumerate(opened, 1):  # as it is read
-            if count > ENTRIES:
-                raise ValueError(f"it has more than {ENTRIES:,} entries")
-            _check_paths([own.name])
-            if member := wanted.pop(os.path.normpath(own.name), None):
-                found = opened.extractfile(own) if own.isreg() and not own.issparse() else None
-                if found is None:
-                    raise ValueError(f"it has no file {member}")
-                name = archive.members[member]
-                yield name, _sized(found, member, most[name])
-    if wanted:
-        raise ValueError(f"it has no {next(iter(wanted.values()))}")
-
-
-def _sized(stream: IO[bytes], member: str, most: int) -> bytes:
-    try:
-        return _read(stream, most)
-    except ValueError as error:
-        raise ValueError(f"{member}: {error}") from None
-
-
-def _check_paths(names: list[str]) -> None:
-    """ValueError for a path that leads out of the folder it is unpacked in."""
-    for name in names:
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in name[:2]:
-            raise ValueError(f"it has the path {name!r}, which leads out of its folder")
+        if archive.kind == "zip":
+            source: Path | IO[bytes] = path
+            if archive.inner:
+                with zipfile.ZipFile(path) as outer:
+                    source = io.BytesIO(outer.read(archive.inner))
+            with zipfile.ZipFile(source) as opened:
+                for member, name in archive.members.items():
+                    yield name, opened.read(member)
+        elif archive.kind == "tar":
+            wanted = {os.path.normpath(member): name for member, name in archive.members.items()}
+            with tarfile.open(path, mode="r:gz") as tar:
+                for own in tar:  # in its order: going back in it would unpack it from its beginning
+                    if (name := wanted.pop(os.path.normpath(own.name), "")) and (stream := tar.extractfile(own)):
+                        yield name, stream.read()
+            if wanted:
+                raise KeyError(f"it has no {next(iter(wanted))}")
+        else:
+            data = path.read_bytes()
+            yield archive.members[""], gzip.decompress(data) if archive.kind == "gzip" else data
+    except KeyError as error:  # as zipfile raises it
+        raise ValueError(f"{archive.name}: {error.args[0]}") from None
 
 
 def check(own: DataSet, place: Path | str) -> dict[str, str]:

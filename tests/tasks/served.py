@@ -1,4 +1,4 @@
-"""Archives and a server on the loopback, as they should be and hostile, for tests of downloads."""
+"""Archives, and a server on the loopback, as it should be and hostile, for tests of downloads."""
 
 import contextlib
 import functools
@@ -28,22 +28,22 @@ def set_of(urls, known, size, kind="file", member="", content=CONTENT, **more):
     return DataSet("made", "words", "anybody's", "https://example.org", (file,), ((archive,),))
 
 
-def zipped(members, method=zipfile.ZIP_DEFLATED):
+def zipped(members):
     """A zip of names and contents."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", method) as own:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as own:
         for name, data in members.items():
             own.writestr(name, data)
     return stream.getvalue()
 
 
-def tarred(members, kind=tarfile.REGTYPE):
+def tarred(members):
     """A gzipped tar of names and contents."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as own:
         for name, data in members.items():
             info = tarfile.TarInfo(name)
-            info.size, info.type, info.linkname = (len(data), kind, "/etc/passwd")
+            info.size = len(data)
             own.addfile(info, io.BytesIO(data))
     return stream.getvalue()
 
@@ -55,30 +55,6 @@ PACKED = {
     "zip": (zipped({"folder/words.txt": CONTENT, "folder/more": b"x"}), "folder/words.txt"),
     "tar": (tarred({"./folder/words.txt": CONTENT, "./folder/more": b"x"}), "folder/words.txt"),
 }
-
-
-def many_zipped(count):
-    """A zip whose list has one file so many times, as quickly made."""
-    data = zipped({"words.txt": b"x"})
-    begin, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
-    size, own = count * (end - begin), min(count, 0xFFFF).to_bytes(2, "little")
-    listed = data[end : end + 8] + own + own + size.to_bytes(4, "little") + begin.to_bytes(4, "little") + bytes(2)
-    return data[:begin] + data[begin:end] * count + listed
-
-
-def encrypted():
-    """A zip whose only file says that it is."""
-    data = bytearray(zipped({"words.txt": b"x"}))
-    data[6] |= 1
-    data[data.index(b"PK\1\2") + 8] |= 1
-    return bytes(data)
-
-
-def headed(count, kind=tarfile.REGTYPE, size=0, rest=b""):
-    """A gzipped tar of one header so many times, which says that so many bytes follow."""
-    info = tarfile.TarInfo("words.txt")
-    info.type, info.size = kind, size
-    return gzip.compress(info.tobuf(tarfile.GNU_FORMAT) * count + rest + bytes(1024), 1)
 
 
 def _endless(handler):

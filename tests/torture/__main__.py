@@ -48,7 +48,7 @@ KINDS = (
     Kind("cluster", "grids on a cluster whose workers, scheduler and program are killed", grids.COUNT, grids.cluster),
     Kind("flips", "flips and cuts; files of other runs or days", flips.COUNT, flips.trial),
     Kind("disks", "full and broken disks", disks.COUNT, disks.trial),
-    Kind("fetch", "hostile servers and archives", fetch.COUNT, fetch.trial),
+    Kind("fetch", "hostile servers, damaged archives", fetch.COUNT, fetch.trial),
     Kind("files", "hostile files", hostile_files.COUNT, hostile_files.trial),
     Kind("folders", "folders without a run", hostile_files.FOLDERS, hostile_files.folders),
     Kind("links", "links in a run's folder to somebody's files", hostile_files.LINKS, hostile_files.links),
