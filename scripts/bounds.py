@@ -26,7 +26,7 @@ from scripts.grid.config import read_run, task_of
 from scripts.grid.experiment.measures import steps_of
 from scripts.grid.options import places_in
 from scripts.pictures.curves import check_picture
-from scripts.pictures.loss_curves import COLORS, save, words
+from scripts.pictures.figure import COLORS, save, words
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 
 #: By the bounds' names, each at every step.

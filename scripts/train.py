@@ -95,9 +95,9 @@ def main(task: str, **values: Any) -> None:
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")
             say(to_go_on)
             raise typer.Exit(128 + received[0])
-        from scripts.pictures.loss_curves import draw, run_of
+        from scripts.pictures.runs import draw_folders
 
-        draw(run_of(out), out / "curve.png")
+        draw_folders([out], out / "curve.png")
     except FloatingPointError as error:
         fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
     except DamagedRun as error:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
 from scripts.grid.experiment.states import State
-from scripts.pictures.loss_curves import COLORS, health_of, save, words
+from scripts.pictures.figure import COLORS, save, words
 from tasks import by_name
 
 #: What stands at an axis, by the key of a line of metrics.
@@ -158,6 +158,19 @@ def draw_experiment(
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
     draw_runs(runs, [health] if health else keys_of(runs), _title(experiment, begun, scale), picture, about)
+
+
+def health_of(records: Sequence[Record]) -> list[Record]:
+    """Lines of metrics with the worst figures of their weights on top: "defect" and "condition", where above 0."""
+    found = []
+    for record in records:
+        own = {}
+        for key in ("defect", "condition"):
+            values = [figures[key] for figures in record["weights"].values() if figures.get(key, 0) > 0]
+            if values:
+                own[key] = max(values)
+        found.append(record | own)
+    return found
 
 
 def health_drawn(experiment: Experiment) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.lines import Line2D
 
-from scripts.pictures.loss_curves import COLORS, save
+from scripts.pictures.figure import COLORS, save
 
 Groups = list[Mapping[str, Any]]
 

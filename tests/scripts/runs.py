@@ -57,9 +57,9 @@ def refusal(main, *arguments):
 @contextlib.contextmanager
 def _no_picture():
     """Nothing is drawn, and nothing that draws is loaded."""
-    name = "scripts.pictures.loss_curves"
+    name = "scripts.pictures.runs"
     kept = {name: sys.modules[name]} if name in sys.modules else {}
-    sys.modules[name] = SimpleNamespace(draw=lambda *arguments: None, run_of=lambda folder: None)
+    sys.modules[name] = SimpleNamespace(draw_folders=lambda *arguments: None)
     try:
         yield
     finally:
@@ -302,9 +302,9 @@ def _run(job, answer):
     if job["module"].startswith("scripts."):
         points.instrument()
     if not job["picture"]:
-        from scripts.pictures import loss_curves
+        from scripts.pictures import runs
 
-        loss_curves.draw = lambda *arguments: None
+        runs.draw_folders = lambda *arguments: None
     if job["forked"]:
         from scripts.grid.experiment import engine
 

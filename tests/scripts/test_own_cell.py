@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ortho_ref import models
-from scripts import bounds, check_gradients, evaluate, experiment, plot, train
+from scripts import bounds, check_gradients, evaluate, experiment, train
+from scripts.pictures.runs import drawn
 from tests.scripts.runs import ROOT, call, refusal
 
 MINE = (ROOT / "docs" / "examples" / "my_cell.py").read_text()
@@ -46,7 +47,7 @@ def test_it_trains_in_the_programs(mine, tmp_path, monkeypatch):
     assert nobody in refusal(evaluate.main, out)
     assert call(train.main, *again, "--model", place)[0] == 0
     assert call(evaluate.main, out, "--model", place)[0] == 0
-    assert [(own.line, own.column) for own in plot.drawn([out])] == [("mine.py:MyCell, n = 5", "parenthesis, T = 100")]
+    assert [(own.line, own.column) for own in drawn([out])] == [("mine.py:MyCell, n = 5", "parenthesis, T = 100")]
     assert "has a cell of a file; the bounds are theorems about the built-in cells" in refusal(bounds.main, out)
     config = json.loads((out / "config.json").read_text())
     assert config["network"]["name"].startswith("mine.py:MyCell#")

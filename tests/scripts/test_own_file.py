@@ -8,7 +8,8 @@ import pytest
 
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
-from scripts import bounds, evaluate, plot, train
+from scripts import bounds, evaluate, train
+from scripts.pictures.runs import drawn
 from tasks.arrays import FileArrays
 from tests.scripts import grids
 from tests.scripts.runs import call, refusal
@@ -57,8 +58,8 @@ def test_classes(table, tmp_path):
         said = f"error: --predictions is {there}, which there is; allowed: a new file\n"
         assert refusal(evaluate.main, *into, there) == said
     assert table.read_bytes() == before
-    (drawn,) = plot.drawn([tmp_path / "run"])
-    assert drawn.column == "arrays: way"
+    (own,) = drawn([tmp_path / "run"])
+    assert own.column == "arrays: way"
 
 
 def test_numbers_in_the_units_of_the_file(table, tmp_path):

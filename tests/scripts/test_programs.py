@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pytest
 import typer
-from matplotlib.text import Text
 from typer.testing import CliRunner
 
 from gradients import checks
@@ -29,7 +28,7 @@ from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
 from scripts.maintain import benchmark, training_speed
 from scripts.maintain.timing.steps import Size
-from scripts.pictures import loss_curves
+from scripts.pictures.runs import drawn
 from tests.ortho_ref.training.reading import read_config, read_metrics, write_config
 from tests.scripts.grids import read_measured, read_sessions
 from tests.scripts.runs import ROOT, call, forked, refusal
@@ -280,40 +279,17 @@ def test_plot_draws(runs, tmp_path, names):
     assert out.read_bytes().startswith(PNG)
 
 
-def test_what_is_drawn(runs, tmp_path, monkeypatch):
-    """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
-    condition if a run has them, and only then.  No text holds a control character but ends of lines."""
-    figures = []
-    monkeypatch.setattr(loss_curves.plt, "close", figures.append)
-    loss_curves.draw(loss_curves.run_of(runs["nc-gru"]), tmp_path / "a.png")
-    loss_curves.draw(loss_curves.run_of(runs["gru"]), tmp_path / "b.png")
-    both, free = figures
-    assert (len(both.axes), len(free.axes)) == (2, 1)
-    lines = read_metrics(runs["gru"])
-    training, held_out, baseline = free.axes[0].get_lines()
-    np.testing.assert_array_equal(training.get_xydata(), [(line["iteration"], line["loss"]) for line in lines])
-    evaluations = [(line["iteration"], line["evaluation_loss"]) for line in lines if "evaluation_loss" in line]
-    np.testing.assert_array_equal(held_out.get_xydata(), evaluations)
-    assert {*baseline.get_ydata()} == {read_config(runs["gru"])["baseline"]}
-    health = [(line["iteration"], line["weights"]["layer0.U_c"]) for line in read_metrics(runs["nc-gru"])]
-    for drawn, key in zip(both.axes[1].get_lines(), ("defect", "condition"), strict=True):
-        np.testing.assert_array_equal(drawn.get_xydata(), [(i, figures[key]) for i, figures in health])
-    written = [text.get_text() for figure in figures for text in figure.findobj(Text)]
-    assert r"$\|U^T U - I\|_2,\ \|\tilde A\, \delta A\|_2$" in written
-    assert all(text.replace("\n", " ").isprintable() for text in written)  # "\t" of "\tilde" is a tab
-
-
 def test_runs_in_one_picture(runs, tmp_path):
     """Runs that differ in the seed are one line; where something else differs, the line says what."""
     same, other = tmp_path / "same", tmp_path / "other"
     for out, options in ((same, ["--seed", 7]), (other, ["--lr", 0.5])):
         assert call(train.main, "parenthesis", "--model", "gru", "--out", out, *TINY, *options)[0] == 0
-    found = plot.drawn([runs["gru"], same, runs["nc-gru"]])
+    found = drawn([runs["gru"], same, runs["nc-gru"]])
     assert [own.line for own in found] == ["gru, n = 6", "gru, n = 6", "nc-gru, n = 6"]
     assert found[0].baseline("loss") == read_config(runs["gru"])["baseline"]
     worst = [line["weights"]["layer0.U_c"]["defect"] for line in read_metrics(runs["nc-gru"])]
     assert [line["defect"] for line in found[2].records] == worst
-    apart = [own.line for own in plot.drawn([runs["gru"], other])]
+    apart = [own.line for own in drawn([runs["gru"], other])]
     assert apart == ["gru, n = 6, lr = 0.001, lr_orthogonal = 0.001", "gru, n = 6, lr = 0.5, lr_orthogonal = 0.5"]
 
 
