@@ -322,6 +322,7 @@ def _legend(figure: Figure, axes: Any, alone: bool, direct: bool) -> None:
 def _at_ends(axis: Axes) -> None:
     """The name of each line beside its end, in its colour; those that would touch are moved apart."""
     ends = []
+    axis.get_ylim()  # the limits are computed only when asked for; until then a place in the panel is another
     for line in (line for line in axis.lines if not str(line.get_label()).startswith("_")):
         x, y = (np.asarray(own, float)[-1] for own in line.get_data())
         place = axis.transAxes.inverted().transform(axis.transData.transform((x, y)))[1]

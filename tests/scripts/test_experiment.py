@@ -982,7 +982,7 @@ def test_lines_are_named_at_their_ends(tmp_path, figures):
     for columns in (["x"], ["x", "y", "z"]):
         lines = [("GRU", 0.5), ("LSTM", 0.501), ("scoRNN", 0.1)]
         drawn = [
-            curves.Drawn(line, column, [{"iteration": k, "evaluation_loss": y} for k in (1, 2, 3)], {"baseline": 0.5})
+            curves.Drawn(line, column, [{"iteration": k, "evaluation_loss": y} for k in (1, 2, 3)], {"baseline": 0.9})
             for line, y in lines
             for column in columns
         ]
@@ -992,6 +992,8 @@ def test_lines_are_named_at_their_ends(tmp_path, figures):
     assert texts.keys() == {"GRU", "LSTM", "scoRNN", "baseline"}
     places = sorted(texts.values())
     assert np.diff(places).min() > 0.06
+    end = one.axes[0].transData.transform((3, 0.9))
+    assert texts["baseline"] == pytest.approx(one.axes[0].transAxes.inverted().transform(end)[1])
     assert (one.legends, len(three.legends), len(three.axes)) == ([], 1, 3)
     assert three.get_figwidth() == one.get_figwidth() == 7
 
