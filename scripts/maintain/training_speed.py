@@ -1,25 +1,28 @@
 """Time whole updates of the tasks at the papers' sizes: python -m scripts.maintain.training_speed
 
 The tasks that need no data unless one is named: --only ptb-word --data DIR.  An update is drawing a batch, forward and
-backward of the network, optimizer and retraction.  Beside it, in the same rounds: the bare forward and backward of the
-cells of its layers, and drawing a batch alone.  Windows of a text are of one length here.
+backward of the network, optimizer and retraction.  Beside it, in the same rounds: drawing a batch alone.  Windows of a
+text are of one length here.
 
 With --words instead: loss and gradients of a word-level LSTM, its readout in chunks and all at once.
 """
 
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
+from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.training.trainer import Trainer
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.maintain.timing.readout import SIZES as READOUTS, measure_readout
-from scripts.maintain.timing.rounds import check_rounds
-from scripts.maintain.timing.updates import measure
+from scripts.maintain.timing.rounds import check_rounds, synchronizer, time_interleaved
 from scripts.program import BAD_INPUT, blas, check_beside, chosen, fail, give, limit_threads, run
 from scripts.program.usage import peak_memory
 from tasks import by_name
@@ -37,6 +40,19 @@ def _words(rounds: int, seconds: float) -> Table:
     return table
 
 
+def _measured(
+    trainer: Trainer, rounds: int, seconds: float, clock: Callable[[], float]
+) -> tuple[tuple[int, int], float, float]:
+    """(B, T); medians in milliseconds of a whole update, and of drawing its batch."""
+    batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
+    T, B = next(batches).x.shape[:2]
+    steps = {"update": lambda: trainer.update(next(batches)), "batch": lambda: next(batches)}
+    with subnormals_as_zero():
+        times = time_interleaved(steps, rounds, seconds, synchronizer(trainer.device), (clock,))
+    update, batch = (statistics.median(own for (own,) in times[name]) for name in steps)
+    return (B, T), update, batch
+
+
 def main(
     only: Annotated[list[str] | None, typer.Option(help="Tasks; default: those that need no data.")] = None,
     data: Annotated[Path | None, typer.Option(help="As in scripts.train, for a single task.")] = None,
@@ -52,11 +68,11 @@ def main(
     cpu_time: Annotated[bool, typer.Option("--cpu-time", help="Measure CPU time, for a busy machine.")] = False,
     words: Annotated[bool, typer.Option("--words", help="Time the readout of words instead.")] = False,
 ) -> None:
-    """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
+    """Milliseconds of an update, and the share of it that drawing its batch takes; one BLAS thread, float32."""
     given = locals()
     limit_threads(1)
     table = Table(title=f"{model}: an update, float32, {device}, medians of {rounds} rounds")
-    figures = ("updates/s", "update, ms", "bare, ms", "update / bare", "batch / update", "memory")
+    figures = ("updates/s", "update, ms", "batch / update", "memory")
     for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
@@ -71,17 +87,13 @@ def main(
             fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
             config, its_task = begun(task, model=model, hidden=hidden, engine=engine, device=device, **fixed, **places)
             clock = time.process_time if cpu_time else time.perf_counter
-            times = measure(make_trainer(config, its_task), rounds, seconds, clock)
-            update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
-            ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))
+            shape, update, batch = _measured(make_trainer(config, its_task), rounds, seconds, clock)
             memory = peak_memory() / 2**30
             table.add_row(
                 task,
-                ", ".join(map(str, times.shape)),
+                ", ".join(map(str, (*shape, *config["network"]["hidden_sizes"]))),
                 f"{1e3 / update:.1f}",
                 f"{update:.1f}",
-                f"{bare:.1f}",
-                f"{ratio:.2f}",
                 f"{batch / update:.3f}",
                 f"{memory:.2f} GiB",
             )

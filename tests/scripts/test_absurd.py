@@ -29,7 +29,7 @@ PROGRAMS = {
     gpu_check: (["--out", "own"], None),
     plot: (["run"], None),
     train: (["text", "--data", "text.txt", "--out", "own", *SMALL], None),
-    training_speed: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "measure"),
+    training_speed: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "time_interleaved"),
 }
 
 

@@ -4,14 +4,13 @@ import copy
 import importlib.util
 import json
 import re
-import time
 
 import numpy as np
 import pytest
 
 from gradients.problem import largest_error
 from ortho_ref import fused, scan
-from ortho_ref.fused import compiled, factored
+from ortho_ref.fused import compiled
 from ortho_ref.losses import LOSSES
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
@@ -25,7 +24,6 @@ from scripts.maintain.timing import (
     peers_jax,
     peers_torch,
     update_rows,
-    updates,
 )
 from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
 from scripts.pictures import speed
@@ -116,22 +114,6 @@ def test_torch_has_the_tasks_loss():
         theirs = update_rows.loss(task, torch.from_numpy(outputs), batch)
         assert float(theirs) == pytest.approx(float(LOSSES[task.loss](outputs, batch.y, None)[0]), rel=1e-12)
         assert make_trainer(config, task).task.loss == task.loss
-
-
-@pytest.mark.parametrize("engine", ["compiled", "fused", "factored"])
-def test_the_bare_passes_are_by_the_engine_of_the_update(monkeypatch, engine):
-    """Or an update would take less than what is in it."""
-    trainer, called = make_trainer(*begun("parenthesis", model="urnn", engine=engine, hidden=6, length=5, batch=2)), []
-    for name, own in {
-        "compiled": compiled,
-        "fused": fused.form_of(trainer.network.layers[0].cell),
-        "factored": factored,
-    }.items():
-        unroll = own.unroll
-        monkeypatch.setattr(own, "unroll", lambda *given, name=name, by=unroll: called.append(name) or by(*given))
-    trainer.update = lambda batch: None
-    updates.measure(trainer, 1, 0, time.perf_counter)
-    assert {*called} == {engine}
 
 
 # the program
