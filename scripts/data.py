@@ -12,13 +12,7 @@ from scripts.program import BAD_INPUT, console, fail, give, run, say
 from tasks import by_name, files
 from tasks.sets import SETS, DataSet
 
-
-class Action(StrEnum):
-    """What is done."""
-
-    list = "list"
-    fetch = "fetch"
-    check = "check"
+Action = StrEnum("Action", "list fetch check")
 
 
 def described(own: DataSet) -> str:

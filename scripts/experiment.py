@@ -31,25 +31,8 @@ from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_beside, check_device, check_number, fail, give, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-class Action(enum.StrEnum):
-    """What is done."""
-
-    run = "run"
-    status = "status"
-    table = "table"
-    plot = "plot"
-    store = "store"
-    schema = "schema"
-
-
-class Form(enum.StrEnum):
-    """Of a table."""
-
-    markdown = "markdown"
-    csv = "csv"
-    json = "json"
+Action = enum.StrEnum("Action", "run status table plot store schema")
+Form = enum.StrEnum("Form", "markdown csv json")
 
 
 def main(
