@@ -105,12 +105,12 @@ def naming(option: str) -> Iterator[None]:
         raise ValueError(f"{option}: {error}") from None
 
 
-def stored_for(path: Path, here: dict[str, Any], dtype: str, any_machine: bool) -> Report:
+def stored_for(path: Path, here: dict[str, Any], dtype: str) -> Report:
     """The stored report.  ValueError where its ratios are another machine's, or of other numbers."""
     with naming("against"):
         stored = reports.read(path)
-    if (other := difference(stored["machine"], here)) and not any_machine:
-        raise ValueError(f"{path} is another machine's: {other}; --any-machine compares nevertheless")
+    if other := difference(stored["machine"], here):
+        raise ValueError(f"{path} is another machine's: {other}")
     if stored["settings"]["dtype"] != dtype:
         raise ValueError(f"dtype is {dtype}; allowed: {stored['settings']['dtype']}, as in {path}")
     return stored
@@ -193,14 +193,6 @@ def compared(stored: Report, groups: list[Group]) -> None:
         raise typer.Exit(1)
 
 
-def check_read(any_machine: bool, page: bool, check: bool, written: bool) -> None:
-    """ValueError for an option that nothing would read."""
-    if any_machine and not check:
-        raise ValueError("any_machine is for --check")
-    if page and not written:
-        raise ValueError("page is for what is written: a whole run, or a part with --out; not for --check")
-
-
 def main(
     section: Annotated[
         list[str] | None,
@@ -226,9 +218,6 @@ def main(
     against: Annotated[
         Path | None, typer.Option(help="File to --check against, instead of results/benchmark/NAME.json.")
     ] = None,
-    any_machine: Annotated[
-        bool, typer.Option("--any-machine", help="Also compare with another machine's figures.")
-    ] = False,
     redraw: Annotated[
         Path | None, typer.Option(help="Rewrite page and picture of a stored file, without measuring.")
     ] = None,
@@ -249,12 +238,13 @@ def main(
         check = check or against is not None
         part = bool(section or model or only or device != "cpu" or threads > 1)
         written = not check and (not part or out is not None)
-        check_read(any_machine, page, check, written)
+        if page and not written:
+            raise ValueError("page is for what is written: a whole run, or a part with --out; not for --check")
         sections = sections_of(section or (["cells"] if part else None), device, threads)
         own = settings(model, only, rounds, seconds, dtype, device, threads)
         here = machine(own.torch is not None)
         folder, name = out or page_tables.FOLDER, checked(name or name_of(here))
-        stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
+        stored = stored_for(against or folder / f"{name}.json", here, dtype) if check else {}
         if out and written:
             with naming("out"):  # before what takes long
                 out.mkdir(parents=True, exist_ok=True)

@@ -224,7 +224,7 @@ def test_check_fails_where_a_ratio_has_moved(monkeypatch, whole, factor):
 
 
 def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
-    """Its processor, kernels, or the variables that choose them; unless it is asked for."""
+    """Its processor, kernels, or the variables that choose them."""
     own = stored(whole)
     measuring(monkeypatch, own["groups"])
     for field, value, told in (
@@ -234,11 +234,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
     ):
         other = own | {"machine": own["machine"] | {field: value}}
         (tmp_path / "other.json").write_text(json.dumps(other))
-        line = ["--against", tmp_path / "other.json"]
-        err = refusal(benchmark.main, *line)
-        assert told in err
-        assert "--any-machine compares nevertheless" in err
-        assert call(benchmark.main, *line, "--any-machine")[0] == 0
+        assert told in refusal(benchmark.main, "--against", tmp_path / "other.json")
     assert machine.difference(own["machine"], own["machine"] | {"cores": 1000}) == ""
 
 
@@ -255,7 +251,6 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
         (["--redraw", "nowhere.json"], "redraw: "),
         (["--redraw", "{whole}", "--rounds", "3"], "rounds is '3', which redraw does not use; allowed with it: pag"),
-        (["--any-machine"], "any_machine is for --check"),
         (["--only", "adding", "--page"], "page is for what is written: "),
         (["--check", "--against", "{whole}", "--page"], "page is for what is written: "),
         (["--out", "{whole}"], "out: "),
