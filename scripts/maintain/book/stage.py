@@ -20,16 +20,7 @@ PROSE = (
     "results/README.md",
     "results/benchmark/*.md",
     "docs/*.md",
-    "docs/check/*.md",
-    "docs/findings/*.md",
-    "docs/derivations/*.md",
-    f"{routes.ROUTES}/*.md",
-    f"{routes.EXERCISES}/*.md",
-    f"{routes.THEOREMS}/*.md",
-    f"{routes.CHAPTERS}/*.md",
-    "docs/upstream/*.md",
-    "docs/alive/*.md",
-    "docs/claims/*.md",
+    "docs/*/*.md",
 )
 SETUP = "docs/site"
 #: Page -> those that stand below it in the navigation.
@@ -81,7 +72,8 @@ class Stage:
 
     def __init__(self, material: Material, out: Path) -> None:
         self.material, self.root, self.out = material, material.root, out
-        self.prose = sorted({path.relative_to(self.root).as_posix() for one in PROSE for path in self.root.glob(one)})
+        prose = {path.relative_to(self.root).as_posix() for one in PROSE for path in self.root.glob(one)}
+        self.prose = sorted(file for file in prose if not file.startswith(f"{SETUP}/"))
         self.listed: set[str] = set()
 
     def fill(self) -> None:
