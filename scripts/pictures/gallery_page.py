@@ -11,7 +11,7 @@ PAGES = ("docs/claims/*.md", "results/README.md", "results/benchmark/*.md")
 HEAD = """# Gallery
 
 Every picture of [claims](claims.md), [other runs](../results/README.md) and
-[benchmarks](performance.md), with its page and its commands. Written by `python -m scripts.maintain.gallery`.
+[benchmarks](performance.md), with its page and its commands. Written by `python -m scripts.maintain.claims`.
 """
 _PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.svg)\)$(\n\n\*.+\*$)?", re.M)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from scripts.maintain import gallery
-from scripts.pictures.gallery_page import Shown, shown_in
-from tests.scripts.runs import ROOT, call
+from scripts.pictures.gallery_page import PAGE, Shown, gallery, shown_in
+from tests.scripts.runs import ROOT
 
 TEXT = """# Runs
 
@@ -35,11 +34,9 @@ python -m scripts.plot x --out one.svg
 
 def test_the_page_is_up_to_date():
     """It has every picture below results/, once, each with a page and a command."""
-    code, _, said = call(gallery.main, "--check")
-    assert code == 0
-    text = (ROOT / gallery.PAGE).read_text()
+    text = (ROOT / PAGE).read_text()
+    assert text == gallery(ROOT)
     listed = re.findall(r"^!\[.+\]\((\S+)\)$", text, re.M)
-    assert said == f"docs/gallery.md: {len(listed)} pictures\n"
     for path in (ROOT / "results").rglob("*.svg"):
         assert listed.count(f"../{path.relative_to(ROOT).as_posix()}") == 1, path
     for part in text.split("\n## ")[1:]:
@@ -63,19 +60,3 @@ def test_sections_with_pictures():
     ]
     with pytest.raises(ValueError, match=r"docs/runs.md: nothing says how the pictures of 'Gates' are made"):
         shown_in("docs/runs.md", TEXT.replace("`python", "`"))
-
-
-def test_an_older_page_is_told(monkeypatch, tmp_path):
-    """Exit code 1 with --check, and nothing is written; 0 once it has been, whole, in the older one's place."""
-    for folder in ("docs", "results/benchmark"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "docs/claims.md").write_text(TEXT)
-    (tmp_path / gallery.PAGE).write_text("older")
-    monkeypatch.setattr(gallery, "ROOT", tmp_path)
-    code, _, error = call(gallery.main, "--check")
-    assert code == 1
-    assert "is not what `python -m scripts.maintain.gallery` writes" in error
-    assert (tmp_path / gallery.PAGE).read_text() == "older"
-    (tmp_path / "other").hardlink_to(tmp_path / gallery.PAGE)
-    assert call(gallery.main)[0] == call(gallery.main, "--check")[0] == 0
-    assert (tmp_path / "other").read_text() == "older"
