@@ -137,16 +137,6 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def single(tree: Any) -> Any:
-    """Nested dicts and tuples with their floats as float32, complex numbers as complex64, integers as they are."""
-    if isinstance(tree, dict):
-        return {key: single(value) for key, value in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(map(single, tree))
-    kind = getattr(getattr(tree, "dtype", None), "kind", "")
-    return tree.astype({"f": np.float32, "c": np.complex64}[kind]) if kind in ("f", "c") else tree
-
-
 def random_problem(
     cell: Cell,
     rng: np.random.Generator,

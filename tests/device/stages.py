@@ -11,11 +11,12 @@ import sys
 import numpy as np
 
 from gradients.checks import cells
-from gradients.problem import Problem, largest_error, random_problem, single
+from gradients.problem import Problem, largest_error, random_problem
 from ortho_ref import fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.fused import persistent
 from ortho_ref.fused.tokens import FEW, sums
+from tests.precision import single
 
 ALLOWED = {"float64": 1e-11, "float32": 2e-4}
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from gradients.checks import cells
-from gradients.problem import Problem, largest_error, random_problem, single
+from gradients.problem import Problem, largest_error, random_problem
 from ortho_ref import backend, conformance, fused, models
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.by_name import name_of
@@ -31,6 +31,7 @@ from scripts.gpu import repeated
 from scripts.gpu.sections import Settings
 from scripts.maintain.timing.steps import Size
 from tests.ortho_ref.conformance.adapters import cell_by
+from tests.precision import single
 
 CELLS = {name: cell for name, cell in cells().items() if persistent.has_form(cell)}
 #: A cell of each source: modrelu, or what there is.

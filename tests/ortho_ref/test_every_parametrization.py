@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gradients.problem import relative_error, single
+from gradients.problem import relative_error
 from ortho_ref.backend import NotFiniteError, to_device, to_host
 from ortho_ref.parametrizations import Free, GeodesicUnitary, Parametrization, StructuredUnitary, defect
 from tests.ortho_ref.maps import ALL, ORTHOGONAL, one, problems, pulled_back, rebuilt, updated
+from tests.precision import single
 
 
 def same(a, b):

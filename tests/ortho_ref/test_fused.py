@@ -8,12 +8,13 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from gradients.checks import cells
-from gradients.problem import Problem, largest_error, random_problem, relative_error, single
+from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.fused import sequence, tokens
 from ortho_ref.recurrent import Recurrent
+from tests.precision import single
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from gradients.checks import cells
-from gradients.problem import Problem, largest_error, random_problem, relative_error, single
+from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import backend, fused
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.fused import kernels
 from ortho_ref.fused.kernels import launch
+from tests.precision import single
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
 REAL = [name for name, cell in CELLS.items() if not cell.complex]

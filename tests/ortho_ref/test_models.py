@@ -12,7 +12,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 import pytest
 
-from gradients.problem import perturbed, random_problem, relative_error, single
+from gradients.problem import perturbed, random_problem, relative_error
 from ortho_ref import citations, models
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import complex_dtype, to_device, to_host
@@ -33,6 +33,7 @@ from ortho_ref.parametrizations import (
 from ortho_ref.training.optimizers import SGD, Adam, ByName
 from ortho_ref.training.runs import TrainingRun
 from tasks.parenthesis import Parenthesis
+from tests.precision import single
 
 # What they are made of
 

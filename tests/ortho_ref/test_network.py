@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 from gradients.checks import VARIANTS
-from gradients.problem import admissible, largest_error, network_kink_distance, perturbed, single, skew
+from gradients.problem import admissible, largest_error, network_kink_distance, perturbed, skew
 from ortho_ref import models
 from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, GRUResetAfter
@@ -18,6 +18,7 @@ from ortho_ref.layers import real_features
 from ortho_ref.losses import LOSSES
 from ortho_ref.network import Network
 from ortho_ref.recurrent import Recurrent
+from tests.precision import single
 
 MODELS = ["gru", "lstm", "nc-gru", "goru", "sgornn", "urnn"]
 EVEN = ["goru", "sgornn"]  # their matrices turn pairs of coordinates

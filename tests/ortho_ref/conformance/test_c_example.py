@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from gradients.problem import Problem, random_problem, relative_error, single
+from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.conformance import check, command_adapter, report
 from ortho_ref.conformance.cases.case_files import select
 from tests.line import PATIENCE
+from tests.precision import single
 
 SOURCE = Path(__file__).parents[3] / "docs" / "examples" / "gru_reset_before.c"
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")

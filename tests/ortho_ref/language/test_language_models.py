@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gradients.checks import LANGUAGE_MODELS, TOLERANCE_DIFFERENCES, check_language_model
-from gradients.problem import largest_error, perturbed, single
+from gradients.problem import largest_error, perturbed
 from ortho_ref import losses, models
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.finite_differences import compare_gradients
@@ -19,6 +19,7 @@ from ortho_ref.training.task import Batch, Tokens
 from ortho_ref.training.trainer import evaluate
 from scripts.maintain.timing.readout import measure_readout
 from tests.ortho_ref.training.test_trainer import Fixed
+from tests.precision import single
 
 ALL = {"words": 0.2, "inputs": 0.3, "hidden": 0.4, "outputs": 0.3, "weights": 0.4, "alpha": 2.0, "beta": 1.0}
 

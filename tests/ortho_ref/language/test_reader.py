@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gradients.checks import READERS, TOLERANCE_DIFFERENCES, check_reader
-from gradients.problem import largest_error, perturbed, single
+from gradients.problem import largest_error, perturbed
 from ortho_ref import models
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells.cell import parts_of
@@ -20,6 +20,7 @@ from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.task import JOINS, Batch, Padded, StoryAndQuestion
 from ortho_ref.training.trainer import Trainer, evaluate
 from tests.ortho_ref.training.test_trainer import Fixed
+from tests.precision import single
 
 #: Of each text in a batch, its words.
 STORIES, QUESTIONS = (6, 1, 4), (2, 3, 1)
