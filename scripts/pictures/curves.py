@@ -130,7 +130,7 @@ class Drawn(NamedTuple):
         if key not in SHARES or name not in by_name.GENERATED:
             return None
         task = by_name.make(name, **{option: self.config.get(option) for option in by_name.options_of(name)})
-        return getattr(task, "baseline_metric", None)
+        return getattr(task, "baseline_metric", None) if key == task.metric else None
 
 
 def keys_of(runs: Sequence[Drawn]) -> list[str]:
@@ -265,7 +265,7 @@ def draw_runs(
                 axis.set_title("" if column in (WHOLE, title) else words(column), fontsize="medium")
     for key, row in zip(keys, axes[0], strict=True):  # the other groups share these axes
         if key in SHARES:
-            _shares(row)
+            _shares([axis for axis in row if axis.lines])
     for own_axes in axes:
         _legend(figure, own_axes, alone=len(groups) == 1, direct=len(columns) == 1)
     figure.suptitle(textwrap.fill(words(title, 400), int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
@@ -291,6 +291,8 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
     ]
     baselines = {run.baseline(key) for run in runs}
     draw_curves(axis, curves, key, baselines.pop() if len(baselines) == 1 else None)
+    if not axis.lines:  # runs of another task have this figure
+        axis.set_axis_off()
 
 
 def _shares(row: Sequence[Axes]) -> None:

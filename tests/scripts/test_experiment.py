@@ -221,6 +221,18 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, figures, monkeypatch):
     assert all(len({axis.get_ylim() for axis in own}) == 1 for own in (losses, metrics))
 
 
+def test_runs_of_different_tasks(tmp_path, figures):
+    """A panel has the baseline of its own task's metric, and none of a figure that the task does not have."""
+    drawn = [
+        curves.Drawn("a", task, [{"iteration": k, "evaluation_loss": 1.0, key: 0.5} for k in range(2)], {"task": task})
+        for task, key in (("adding", "within_0.04"), ("copying", "accuracy"))
+    ]
+    curves.draw_runs(drawn, ["accuracy", "within_0.04"], "title", tmp_path / "x.png")
+    panels = [(axis.axison, len(axis.lines)) for axis in figures[0].axes]
+    assert panels == [(False, 0), (True, 2), (True, 2), (False, 0)]
+    assert figures[0].axes[1].get_ylim()[0] == 0
+
+
 def test_the_failure_of_one_cell(tmp_path):
     """The others go on; exit code 1; status and table name it, and why; `run` leaves it alone, --retry does not."""
     wild = '[[row]]\nname = "wild"\noptions = { model = "rnn", lr = 1e38 }\n'
