@@ -120,7 +120,10 @@ class FileArrays(Arrays):
         what, (trained, held_out) = "sequences" if drawn else "windows", self.sizes
         T = self.parts[0].x.shape[1]
         if self._file is not None:
-            return f"{trained} {what} of {T} steps at most are trained on; {held_out} of {self._file} are held out"
+            same = ", the same ones" if len(set(self.data.sha256.values())) == 1 else ""
+            return (
+                f"{trained} {what} of {T} steps at most are trained on; {held_out} of {self._file} are held out{same}"
+            )
         ways, verb = "drawn" if drawn else "the last", "is" if held_out == 1 else "are"
         return f"{trained + held_out} {what} of {T} steps at most; {held_out} {verb} held out, {ways}"
 

@@ -270,6 +270,8 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     """The text of an adapter to begin from, in a `file` of that name; ValueError for another cell."""
     if cell in RECURRENCES:
         return starting_linear(framework, cell, file)
+    if cell in models.names() and cell not in cells():
+        raise ValueError(f"cell is {cell!r}, whose states are complex: there is no file to begin from; write run(case)")
     if cell not in cells():
         linear = RECURRENCES if framework in ("torch", "jax") else ()
         raise ValueError(not_among("cell", cell, [*cells(), *linear], str))

@@ -195,7 +195,7 @@ def test_starting_points_are_tidy(framework):
 BAD = {
     "--torch lstm --out {mine}": "which exists; allowed: a file that does not",
     "--torch gru-torch": "cell is 'gru-torch' (did you mean 'gru-modrelu'?); allowed: elman, ",
-    "--torch urnn": "cell is 'urnn' (did you mean 'rnn'?); allowed: ",
+    "--torch urnn": "cell is 'urnn', whose states are complex: there is no file to begin from; write run(case)",
     "--keras kda": "--keras: kda is a linear recurrence; allowed: --torch, --jax",
     "--torch gru --jax gru": "not allowed with",
     "--torch gru --out {folder}/no/mine.py": ", which cannot be written",

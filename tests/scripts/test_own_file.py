@@ -92,6 +92,9 @@ def test_a_file_that_is_held_out(table, tmp_path):
     assert begun[0] == 0, begun
     assert f"12 sequences of 4 steps at most are trained on; 3 of {there} are held out" in begun[2]
     assert call(train.main, "arrays", *both, "--out", out, "--resume", "--iterations", 6)[0] == 0
+    assert (
+        FileArrays(table, held_out=table, sequence="who", target="way").notes[0].endswith("are held out, the same ones")
+    )
     code, _, err = call(evaluate.main, out, *both, "--predictions", tmp_path / "said.csv")
     assert code == 0, err
     assert len((tmp_path / "said.csv").read_text().splitlines()) == 4
