@@ -243,7 +243,7 @@ def draw_runs(
     figure, axes = plt.subplots(
         len(groups) * len(keys) * down,
         across,
-        figsize=(_WIDTH, (3.1 if across == 1 else 2.4) * len(keys) * len(groups) * down + 0.8),
+        figsize=(_WIDTH, (3.1 if across == 1 and len(keys) < 3 else 2.4) * len(keys) * len(groups) * down + 0.8),
         squeeze=False,
         constrained_layout=True,
     )
@@ -256,13 +256,13 @@ def draw_runs(
             axes[g, k, c].sharey(axes[0, k, c])
     for group, own_axes in zip(groups, axes, strict=True):
         for key, row in zip(keys, own_axes, strict=True):
-            for c, (column, axis) in enumerate(zip(columns, row, strict=True)):
+            for column, axis in zip(columns, row, strict=True):
                 own = [run for run in runs if run.column == column]
-                named = others[key] if key in others else Axis(unit_of(key, own), "updates")
-                axis.set_ylabel(named.y if c % across == 0 else "")
-                axis.set_xlabel(named.x)
                 _panel(axis, [run for run in own if run.line in group], group, key)
+                named = others.get(key) or Axis(unit_of(key, own), "updates")
+                axis.set(xlabel=named.x, ylabel=named.y)
                 axis.set_title("" if column in (WHOLE, title) else words(column), fontsize="medium")
+            _said_once(row, across)
     for key, row in zip(keys, axes[0], strict=True):  # the other groups share these axes
         if key in SHARES:
             _shares([axis for axis in row if axis.lines])
@@ -293,6 +293,15 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
     draw_curves(axis, curves, key, baselines.pop() if len(baselines) == 1 else None)
     if not axis.lines:  # runs of another task have this figure
         axis.set_axis_off()
+
+
+def _said_once(row: Sequence[Axes], across: int) -> None:
+    """Nothing stands over a panel that is empty, nor beside one what its neighbour on the left says."""
+    for c in reversed(range(len(row))):
+        if not row[c].axison:
+            row[c].set_title("")
+        elif c % across and row[c - 1].axison and row[c - 1].get_ylabel() == row[c].get_ylabel():
+            row[c].set_ylabel("")
 
 
 def _shares(row: Sequence[Axes]) -> None:
