@@ -91,7 +91,7 @@ def first_wrong(problem: Problem, rng: np.random.Generator) -> Suspect | None:
     """The first line that is off; None where none is, or the step cannot be watched: without source, with super()."""
     try:
         lines = lines_of(problem, rng)
-    except Exception:  # the step runs by itself, compiled anew: what it took from around it may be missing
+    except (OSError, SyntaxError, RuntimeError, NameError):  # compiled anew, the step lacks what was around it
         return None
     at = next((i for i, line in enumerate(lines) if line.wrong), None)
     if at is None:

@@ -183,7 +183,7 @@ def complex_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
-        return tree | {key: _map(value, move) for key, value in tree.items()}  # of its own kind
+        return tree | {key: _map(value, move) for key, value in tree.items()}  # ArraysByName stays one
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*(_map(value, move) for value in tree))
     if isinstance(tree, tuple | list):

@@ -75,6 +75,8 @@ def named(name: str, separator: str = ": ") -> Iterator[None]:
     except (NotFiniteError, NotOrthogonalError) as error:
         raise type(error)(f"{name}{separator}{error}") from error
     except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError):  # another kind may be made of other arguments
+            raise
         raise type(error)(f"{name}: {error}") from error
     except KeyError as error:
         raise ValueError(f"{name} holds no {error.args[0]}; expected all that init gives") from error
@@ -99,7 +101,7 @@ def check_integer(argument: str, value: Any, least: int = 1, most: int | None = 
 
 def check_switch(argument: str, value: Any) -> None:
     """True or False; "false" is neither."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{argument} is {short(value)}; allowed: True, False")
 
 

@@ -94,10 +94,7 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
 def _checked(name: str, model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
     """The model; what it is called with is checked, and its layers bear the name."""
     hints = typing.get_type_hints(model)
-    parameters = list(inspect.signature(model).parameters.values())[2:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        raise TypeError("it takes any option, **; allowed: options by their names")
-    allowed = [parameter.name for parameter in parameters]
+    allowed = list(inspect.signature(model).parameters)[2:]
 
     @functools.wraps(model)
     def make(input_size: int, hidden_size: int, **options: Any) -> Recurrent:

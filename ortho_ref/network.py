@@ -463,7 +463,8 @@ class Network:
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
         own = [(layer.cell, layer.sizes and layer.sizes[1], layer.engine) for layer in self.layers]
         made = [(each.cell, each.shape[2], each.name_of_engine) for each in tape.layers]
-        if made != own or tape.read.ndim != (3 if self.readout == "every" else 2):
+        embedded = (tape.tokens is None, self.embedding is None)
+        if made != own or len(set(embedded)) > 1 or tape.read.ndim != (3 if self.readout == "every" else 2):
             raise ValueError("tape is another network's; expected that of what this one's forward returned")
         check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
         read = affine_pullback(self.readout_weights(params)[0], tape.read, doutputs)
@@ -507,8 +508,7 @@ class Network:
         """The gradients of layer i's parameters, by path, and of what it read, from that of its features (T, B, n)."""
         layer = self.layers[i]
         dh = real_features_pullback(dfeatures, layer.cell.complex)
-        with named(f"layer{i}", "."):
-            own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
+        own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
         gradients = _scaled(own.params, tape.weights[i])  # [bp:lm-dropout/weights_gradient]
         return prefixed(f"layer{i}.", gradients), own.x
 

@@ -48,4 +48,7 @@ def as_in(environment: Any) -> Iterator[None]:
 
 @functools.cache  # loading it takes longer than all the rest
 def _libm() -> ctypes.CDLL:
-    return ctypes.CDLL(None)  # the C library that runs us: it has them too, under any name
+    try:
+        return ctypes.CDLL("libm.so.6")
+    except OSError:  # not glibc: then these are in the C library itself
+        return ctypes.CDLL(None)

@@ -15,8 +15,13 @@ def main() -> None:
         STDERR.say(f"error: a program is started as python -m scripts.NAME; given: {shown(' '.join(given))}{near}")
         sys.exit(2)
     width = max(map(len, found))
-    STDOUT.say("\n".join(f"python -m scripts.{name:{width}}  {line}" for name, line in found.items()))
-    STDOUT.say("\npython -m scripts.NAME --help has a program's options; python -m ortho_ref.conformance is the kit's.")
+    lines = [f"python -m scripts.{name:{width}}  {line}" for name, line in found.items()]
+    more = "python -m scripts.NAME --help has a program's options; python -m ortho_ref.conformance is the kit's."
+    try:
+        STDOUT.give("\n".join([*lines, "", more]))
+    except OSError as error:
+        STDERR.say(f"error: {error}")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

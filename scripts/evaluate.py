@@ -110,7 +110,10 @@ def main(
     ] = 0.8,
     seed: Annotated[int, typer.Option(help="text: seed of the sample.")] = 0,
     table: Annotated[
-        Path | None, typer.Option("--predictions", metavar="OUT.csv", help="Write every prediction beside its target.")
+        Path | None,
+        typer.Option(
+            "--predictions", metavar="OUT.csv", help="Write every prediction beside its target, to a new file."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     threads: Annotated[int, typer.Option(help="Threads of BLAS, or of the compiled engine.")] = 1,

@@ -192,8 +192,8 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -
         from scripts.pictures.curves import check_picture, draw_experiment, draw_measured, has_series
 
         check_picture("picture", picture)
-        if picture.parent == grid.out:  # where no run was, stored ones are drawn all the same
-            make_out(grid.out)
+        if stored and picture.parent == grid.out and any(state.records for state in states):
+            make_out(grid.out)  # no run was there
         draw_experiment(experiment, states, grid.scale, picture)
         say(str(picture))
         if has_series(experiment):

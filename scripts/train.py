@@ -58,8 +58,9 @@ def _trainer(
         try:
             trainer.begin_with(weights)
         except ValueError as error:
-            its = f"a {weights.network.layers[0].name}, and this is a {trainer.network.layers[0].name}"
-            raise ValueError(f"init_from is {values['init_from']}, {its}: {error}") from error
+            its, ours = (network.layers[0].name for network in (weights.network, trainer.network))
+            models = f" of {its}; this is {ours}" if its != ours else ""
+            raise ValueError(f"init_from is {values['init_from']}{models}: {error}") from error
     return trainer
 
 

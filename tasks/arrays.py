@@ -341,7 +341,7 @@ def _numbers(data: Path, name: str, column: Column) -> np.ndarray:
     found = np.array([float(own) if _is_number(own) else np.nan for own in column] if texts else column, np.float64)
     if len(wrong := np.flatnonzero(~np.isfinite(found))):
         i = int(wrong[0])
-        how = "; a column of names is said by --sequence or --target, or left out" if texts else ""
+        how = "; name a column of texts by --sequence or --target, or remove it" if texts else ""
         raise ValueError(f"{data}, row {i + 1}, column {name!r}: {str(column[i])!r} is no finite number{how}")
     return found
 

@@ -4,8 +4,9 @@ A task is one file in this folder and one name in TASKS.  An option that no task
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ortho_ref.training.task import Task, check_choice, nearest, short
@@ -31,12 +32,12 @@ class Option(NamedTuple):
     """An option of a run that is a task's.
 
     kind: of its value; a Path says where data are, not which, and is not kept.  help: a line for the command line;
-    {tasks} stands for the tasks that take it.  needed: what it is, for the error where a task cannot do without it.
+    {tasks} stands for the tasks that take it.  needed: what it is for a task that cannot do without it.
     """
 
     kind: type
     help: str
-    needed: str = ""
+    needed: Mapping[str, str] = MappingProxyType({})
 
 
 OPTIONS = {
@@ -47,7 +48,7 @@ OPTIONS = {
     "data": Option(
         Path,
         "Folder of the data set (default: the cache); for text and arrays the file.",
-        "for text a UTF-8 text, for arrays a table, .npz or folder",
+        {"text": "a UTF-8 text", "arrays": "a table, .npz or folder"},
     ),
     "other_data": Option(bool, "Accept data that differ from the published: a part, or your own."),
     "train_part": Option(str, "Part to train on: train, or train:0-5000; default: the task's."),
@@ -95,7 +96,7 @@ def make(name: str, **options: Any) -> Task:
             raise TypeError(f"{name} has no option {short(option)}{near}; allowed: {', '.join(allowed) or 'none'}")
     for option in needed_by(name):
         if option not in given:
-            raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed}")
+            raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed[name]}")
     places = {option: Path(value) for option, value in given.items() if OPTIONS[option].kind is Path}
     return TASKS[name](**given | places)
 

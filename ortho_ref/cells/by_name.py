@@ -24,9 +24,9 @@ CELLS: dict[str, type[Cell]] = {
 
 
 def name_of(cell: Cell | type[Cell]) -> str:
-    """The name of a cell or of its class; of one of your own its class's name."""
+    """The name of a cell or of its class; of one of your own "module:Class", which is none of these."""
     kind = cell if isinstance(cell, type) else type(cell)
-    return next((name for name, own in CELLS.items() if own is kind), kind.__name__)
+    return next((name for name, own in CELLS.items() if own is kind), f"{kind.__module__}:{kind.__name__}")
 
 
 def options_of(kind: type[Cell]) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ class Framework(ABC):
     def gradients_from(self, config: str | Config, gradients: Mapping[str, Any]) -> Arrays:
         """Gradients by the framework's weights -> gradients by ours.
 
-        Arguments and errors are as of `from_framework`, but that a recurrent bias may have any gradient.
+        Arguments and errors are as of `from_framework`, except that a recurrent bias may have any gradient.
         """
         return self._ours(config, gradients, gradients=True)
 

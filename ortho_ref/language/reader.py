@@ -191,7 +191,7 @@ class Reader(Network):
             low, high = read(lengths.min(), lengths.max())
             if low < 1 or high > len(tokens):
                 given = int(low if low < 1 else high)
-                raise ValueError(f"lengths of the {name} holds {given}; allowed: 1 to {len(tokens)}")
+                raise ValueError(f"lengths of the {name} hold {given}; allowed: 1 to {len(tokens)}")
         story, question = (own.tokens.shape[1] for own in x)
         if story != question:
             raise ValueError(f"the story's batch is {story}, the question's {question}")

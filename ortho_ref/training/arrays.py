@@ -146,7 +146,8 @@ class Arrays(Examples):
         if y.ndim != axes or (self.readout == "every" and y.shape[1] != x.shape[1]):
             own = "(N, T" if self.readout == "every" else "(N"
             own += (",)" if own == "(N" else ")") if integers else ", q)"
-            how = "" if integers else "; for classes give integers, y.astype(int)"
+            how = "" if integers else "; for numbers give y[:, None]"
+            how += "" if integers or self.loss == "mean_squared_error" else ", for classes y.astype(int)"
             raise ValueError(f"{of}y has shape {y.shape}; expected {own} for readout {self.readout!r}{how}")
         if integers == (self.loss == "mean_squared_error"):
             expected = "numbers" if integers else "integer classes"

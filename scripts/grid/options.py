@@ -419,4 +419,4 @@ def check_needed(task: str, given: Mapping[str, Any]) -> None:
     """Check that a task has the options that it cannot do without.  ValueError for want of one."""
     for name in tasks.needed_by(task):
         if given.get(name) is None:
-            raise ValueError(f"{task} needs {OPTIONS[name].flag} {name.upper()}, {tasks.OPTIONS[name].needed}")
+            raise ValueError(f"{task} needs {OPTIONS[name].flag} {name.upper()}, {tasks.OPTIONS[name].needed[task]}")

@@ -27,9 +27,9 @@ class Predictions(NamedTuple):
 
 
 def check_examples(path: Path | None, task: Task) -> None:
-    """ValueError where predictions are wanted in a file that there is, or of a task that has no list of examples."""
+    """ValueError where predictions are to go to a file that exists, or are of a task that has no list of examples."""
     if path is not None and path.exists():
-        raise ValueError(f"--predictions is {path}, which there is; allowed: a new file")
+        raise ValueError(f"--predictions is {path}, which exists; allowed: a new file")
     if path is not None and not isinstance(task, Examples):
         raise ValueError(f"--predictions is for tasks of examples; {task.name} has windows or draws its sequences")
 

@@ -263,9 +263,9 @@ def draw_runs(
                 axis.set(xlabel=named.x, ylabel=named.y)
                 axis.set_title("" if column in (WHOLE, title) else words(column), fontsize="medium")
             _said_once(row, across)
-    for key, row in zip(keys, axes[0], strict=True):  # the other groups share these axes
+    for k, key in enumerate(keys):
         if key in SHARES:
-            _shares([axis for axis in row if axis.lines])
+            _shares([axis for axis in axes[:, k].flat if axis.lines])
     for own_axes in axes:
         _legend(figure, own_axes, alone=len(groups) == 1, direct=len(columns) == 1)
     figure.suptitle(textwrap.fill(words(title, 400), int(_PER_INCH * figure.get_figwidth())), fontsize="medium")

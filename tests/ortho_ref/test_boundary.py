@@ -7,6 +7,8 @@ from hypothesis import given, strategies as st
 from gradients.checks import cells
 from gradients.problem import random_problem
 from ortho_ref import fused, losses, scan
+from ortho_ref.backend import NotFiniteError
+from ortho_ref.boundary import named
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.layers import affine, affine_pullback
 
@@ -140,3 +142,16 @@ def test_every_number_of_axes(shape):
         value, flat, *_ = losses.cross_entropy_of_readout(rows[0], W, b, y.reshape(-1), None, 5)
         np.testing.assert_allclose(loss, value, rtol=1e-12)
         np.testing.assert_allclose(dh.reshape(-1, 4), flat, rtol=1e-12)
+
+
+def test_errors_of_a_layer_begin_with_its_name():
+    """Those that are made of a message; any other stays what it is."""
+    for kind, message, said in (
+        (ValueError, "U_c: A is not skew", "layer1: U_c: A is not skew"),
+        (NotFiniteError, "U_c: A holds nan", "layer1.U_c: A holds nan"),
+        (KeyError, "A_tilde", "layer1 holds no A_tilde; expected all that init gives"),
+    ):
+        with pytest.raises(Exception, match=f"^{said}$"), named("layer1", "."):
+            raise kind(message)
+    with pytest.raises(UnicodeDecodeError, match="can't decode"), named("layer1", "."):
+        b"\xff".decode()

@@ -58,7 +58,8 @@ def rng():
 
 def tape_of(network):
     """What its forward leaves."""
-    return network.forward(*network.init(rng(), dtype=np.float64), X).tape
+    x = X if network.embedding is None else Y
+    return network.forward(*network.init(rng(), dtype=np.float64), x).tape
 
 
 def without(params, name):
@@ -344,6 +345,7 @@ ERRORS = [
             replace(NETWORK, layers=(NETWORK.layers[0], models.gru(4, 4))),
             replace(NETWORK, layers=(NETWORK.layers[0], replace(NETWORK.layers[1], engine="scan"))),
             replace(NETWORK, readout="last"),
+            models.network("nc-gru", 3, [4, 4], 2, embedding=3),
         )
     ),
     (lambda: NETWORK.forward(*WHOLE, X, rng=0), "TypeError: rng is 0, a seed; allowed: a numpy.random.Generator, as"),
@@ -652,7 +654,7 @@ def test_a_network_cites_its_regularizers_and_its_reader():
     assert citations.papers_of(parametrizations.Free()) == ()
     own = type("Coupled", (cells.LSTM,), {"__module__": "mine.lstm"})()  # in a file that is called as one of ours
     assert citations.papers_of(own) == ()
-    with pytest.raises(ValueError, match="'Coupled'; allowed: "):
+    with pytest.raises(ValueError, match=r"'mine\.lstm:Coupled'; allowed: "):
         converters.config_of(converters.config.config_of_cell(own))
     assert set(citations.PAPERS) == {k for n in models.names() for k in citations.papers_of(n)} | {"awd-lstm"}
 

@@ -221,7 +221,7 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, figures, monkeypatch):
     assert all(len({axis.get_ylim() for axis in own}) == 1 for own in (losses, metrics))
 
 
-def test_runs_of_different_tasks(tmp_path, figures):
+def test_runs_of_different_tasks(tmp_path, figures, monkeypatch):
     """A panel has the baseline of its own task's metric, and none of a figure that the task does not have."""
     drawn = [
         curves.Drawn("a", task, [{"iteration": k, "evaluation_loss": 1.0, key: 0.5} for k in range(2)], {"task": task})
@@ -231,6 +231,10 @@ def test_runs_of_different_tasks(tmp_path, figures):
     panels = [(axis.axison, len(axis.lines)) for axis in figures[0].axes]
     assert panels == [(False, 0), (True, 2), (True, 2), (False, 0)]
     assert figures[0].axes[1].get_ylim()[0] == 0
+    monkeypatch.setattr(curves, "COLORS", curves.COLORS[:1])  # a second group of lines, which alone has the metric
+    drawn[1] = drawn[1]._replace(line="b")
+    curves.draw_runs(drawn, ["accuracy"], "title", tmp_path / "x.png")
+    assert [axis.axison for axis in figures[1].axes] == [False, False, False, True]
 
 
 def test_the_failure_of_one_cell(tmp_path):

@@ -115,7 +115,7 @@ def test_options_as_the_config_has_them(tmp_path):
         ({"task": "denoise", "layout": "A"}, "--layout is for copying; denoise has none"),
         ({"task": "adding", "data": "x"}, f"--data is for {several(by_name.takers_of('data'))}; adding has none"),
         ({"task": "mnist", "length": 5}, f"--length is for {several(by_name.takers_of('length'))}; mnist has none"),
-        ({"task": "text"}, "text needs --data DATA, for text a UTF-8 text, for arrays a table, .npz or folder"),
+        ({"task": "text"}, "text needs --data DATA, a UTF-8 text"),
     ],
 )
 def test_options_of_another_task(config, message):

@@ -179,7 +179,6 @@ def test_a_function_that_makes_a_layer(mine):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("(m, n, **options): pass", "cannot be loaded: TypeError: it takes any option, **; allowed: options by their"),
         ("(m: None, n: 'Nowhere'): pass", "cannot be loaded: NameError: name 'Nowhere' is not defined"),
         ("(m, n): pass", "is None; allowed: a Recurrent"),
     ],

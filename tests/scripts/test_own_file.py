@@ -55,7 +55,7 @@ def test_classes(table, tmp_path):
     assert json.loads(call(evaluate.main, *into, tmp_path / "again.csv")[1])["accuracy"] >= 0
     before = table.read_bytes()
     for there in (table, tmp_path / "again.csv"):
-        said = f"error: --predictions is {there}, which there is; allowed: a new file\n"
+        said = f"error: --predictions is {there}, which exists; allowed: a new file\n"
         assert refusal(evaluate.main, *into, there) == said
     assert table.read_bytes() == before
     (own,) = drawn([tmp_path / "run"])

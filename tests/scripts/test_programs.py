@@ -254,7 +254,7 @@ def test_evaluate_of_another_text_or_task(runs, tmp_path):
         file.write_text(text)
         message = f"data is {file}, which is not what the run in {folder} began with: text (by SHA-256)"
         fails(evaluate.main, folder, "--data", file, message=message)
-    fails(evaluate.main, folder, message="text needs --data DATA, for text a UTF-8 text, for")
+    fails(evaluate.main, folder, message="text needs --data DATA, a UTF-8 text")
     whole, written = read_config(folder), f"{folder / 'config.json'} was not written by scripts.train: "
     write_config(folder, whole | {"threads": 0})
     message = f"{written}threads is 0; allowed: an integer from 1 to 64"

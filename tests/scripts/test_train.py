@@ -488,7 +488,7 @@ def test_resume_after_the_text_has_changed(tmp_path):
     moved = path.rename(path.with_name("moved.txt"))
     assert call(train.main, "text", "--out", out, "--resume", "--data", moved)[0] == 0
     assert call(evaluate.main, out, "--data", moved)[0] == 0
-    needed = "text needs --data DATA, for text a UTF-8 text, for arrays a table, .npz or folder"
+    needed = "text needs --data DATA, a UTF-8 text"
     assert refusal(train.main, "text", "--out", out, "--resume") == f"error: {needed}\n"
     moved.rename(path)
     path.write_text("All work and no play! " + "All work and no play. " * 29)

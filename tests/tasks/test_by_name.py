@@ -90,7 +90,7 @@ def test_help_has_every_value_and_the_default(option, allowed):
     [
         ("cifar", {}, ValueError, f"task is 'cifar'; allowed: {', '.join(map(repr, by_name.NAMES))}"),
         ("adding", {"form": "paper"}, TypeError, "adding has no option 'form'; allowed: length"),
-        ("text", {}, TypeError, "text needs data, for text a UTF-8 text, for arrays a table, .npz or folder"),
+        ("text", {}, TypeError, "text needs data, a UTF-8 text"),
     ],
 )
 def test_refused(name, options, kind, message):

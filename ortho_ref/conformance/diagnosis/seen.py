@@ -117,15 +117,13 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
 
 
 def _mean(name: str, factor: float, case: Case) -> str:
-    """Whether a gradient's factor makes a mean of a sum: it is another in every case."""
-    if case.kind not in ("cell", "layer") or not name.startswith("d_"):
+    """Whether a weight's gradient is a mean of what is to be summed; not by 1/2, which may be any other factor."""
+    if case.kind not in ("cell", "layer") or not name.startswith("d_weights."):
         return ""
     sizes = case.inputs["x"].shape[:2]
     T, B = sizes[::-1] if case.config.get("batch_first") else sizes
-    found = {"1/B": B, "1/T": T, "1/(T B)": T * B}
-    return next(
-        (f", {words}: a mean where a sum is meant" for words, k in found.items() if abs(factor * k - 1) < 1e-3), ""
-    )
+    found = {k: words for k, words in ((T, "1/T"), (B, "1/B"), (T * B, "1/(T B)")) if abs(factor * k - 1) < 1e-3}
+    return f", {found[max(found)]}: a mean where a sum is meant" if found and max(found) > 2 else ""
 
 
 def _as_a_whole(name: str, case: Case, begin: int, ours: np.ndarray, theirs: np.ndarray, equal: Equal) -> str:

@@ -37,9 +37,10 @@ def as_run(map: Callable[[Any], Any], pullback: Callable[[Any, Any], Any] | None
 def load_map(name: str) -> Run:
     """The map of FILE.py or of a module.  ValueError where there is none, or no function under these names."""
     module = load_module(name)
-    map: Any = getattr(module, "map", None)
+    if not hasattr(module, "map"):
+        raise ValueError(f"adapter is {name}, which has no function map(Q)")
     try:
-        return as_run(map, getattr(module, "pullback", None))
+        return as_run(module.map, getattr(module, "pullback", None))
     except TypeError as error:
         raise ValueError(f"adapter is {name}: {error}") from None
 

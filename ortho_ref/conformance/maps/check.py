@@ -70,7 +70,8 @@ def check_limits(tolerance: float, range: tuple[float, float] | None) -> None:
     """ValueError unless the tolerance is above 0, and the range two finite numbers above 0, the lower one first."""
     check_number("tolerance", tolerance, lambda own: own > 0, "above 0, and finite")
     try:
-        good = range is None or (len(range) == 2 and 0 < range[0] <= range[1] < float("inf"))
+        pair = isinstance(range, tuple | list) and len(range) == 2
+        good = range is None or (pair and 0 < range[0] <= range[1] < float("inf"))
     except TypeError:
         good = False
     if not good:

@@ -559,7 +559,7 @@ def map(Q):
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("x = 1", (), "mine.py: map is None; allowed: a function of Q"),
+        ("x = 1", (), "mine.py, which has no function map(Q)"),
         ("def map(Q): return Q\npullback = 3", ("--in-process",), "mine.py: pullback is 3; allowed: a function"),
         ("def map(Q", (), "which cannot be loaded: raised SyntaxError"),
         (SOURCE, ("--range", "x"), "range is 'x'; allowed: LOW:HIGH, as 0.001:1"),

@@ -193,9 +193,9 @@ def wrong(x, which, **changes):
         (
             lambda x: wrong(x, 1, lengths=np.array([1, 0, 1])),
             ValueError,
-            "lengths of the question holds 0; allowed: 1 to 3",
+            "lengths of the question hold 0; allowed: 1 to 3",
         ),
-        (lambda x: wrong(x, 1, lengths=np.array([1, 4, 1])), ValueError, "question holds 4; allowed: 1 to 3"),
+        (lambda x: wrong(x, 1, lengths=np.array([1, 4, 1])), ValueError, "question hold 4; allowed: 1 to 3"),
         (lambda x: (alone(x, 0)[0], x[1]), ValueError, "the story's batch is 1, the question's 3"),
     ],
 )
