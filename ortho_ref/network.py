@@ -463,8 +463,8 @@ class Network:
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
         own = [(layer.cell, layer.sizes and layer.sizes[1], layer.engine) for layer in self.layers]
         made = [(each.cell, each.shape[2], each.name_of_engine) for each in tape.layers]
-        embedded = (tape.tokens is None, self.embedding is None)
-        if made != own or len(set(embedded)) > 1 or tape.read.ndim != (3 if self.readout == "every" else 2):
+        embedded, axes = tape.tokens is not None, 3 if self.readout == "every" else 2
+        if made != own or embedded != (self.embedding is not None) or tape.read.ndim != axes:
             raise ValueError("tape is another network's; expected that of what this one's forward returned")
         check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
         read = affine_pullback(self.readout_weights(params)[0], tape.read, doutputs)
