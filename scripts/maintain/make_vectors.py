@@ -1,103 +1,52 @@
 """Make the conformance kit's vectors: python -m scripts.maintain.make_vectors [--check | --withdraw ID --why WHY]
 
-Every case of scripts/maintain/vectors/conformance_cases.py is computed in float64 by ortho_ref and, before it is
-written, once more by a second route (`oracle`; needs torch).  What is stored stays as it is, to the bit: a case that is
-there is compared, never changed.  A wrong one is withdrawn, and comes again under another name.
+A new case of scripts/maintain/vectors is computed in float64 by ortho_ref and, before it is written, once more by a
+second route (`oracle`; needs torch).  What is stored stays as it is, to the bit: a case that is there is compared,
+never changed.  A wrong one is withdrawn, and comes again under another name.
 
 --check writes nothing: every case again, compared with what is stored, and confirmed where torch is installed.
 """
 
-import hashlib
 import importlib.util
-from collections.abc import Collection
-from dataclasses import replace
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from safetensors.numpy import load, save
 
 from ortho_ref import files
 from ortho_ref.conformance.cases import case_files as stored
-from ortho_ref.conformance.cases.case import KINDS, Arrays, Vector
-from ortho_ref.conformance.cases.case_files import FORMAT, MANIFEST, VECTORS, Manifest, file_of, key_of
-from scripts.maintain.vectors.conformance_cases import specs
+from ortho_ref.conformance.cases.case import KINDS, Vector
+from ortho_ref.conformance.cases.case_files import FORMAT, MANIFEST, VECTORS, Manifest
+from scripts.maintain.vectors.cases import specs
 from scripts.maintain.vectors.kills import kills
-from scripts.maintain.vectors.making import compared, confirmed, drawn, entry, roles, vector
-from scripts.maintain.vectors.spec import Spec
+from scripts.maintain.vectors.making import compared, confirmed, entry, vector
+from scripts.maintain.vectors.spec import Spec, equations_of
 from scripts.program import fail, run, say
 
-CASES = "scripts/maintain/vectors/conformance_cases.py"
-ROLES = ("inputs", "expected", "low", "high")
+CASES = "scripts/maintain/vectors"
 
 
-def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[str, Arrays]) -> None:
-    """The manifest and the files it names."""
-    VECTORS.mkdir(exist_ok=True)
-    hashes = {}
-    for kind in KINDS:
-        own = arrays.get(kind, {})
-        if own:
-            data = save(dict(sorted(own.items())))
-            files.write(VECTORS / file_of(kind), data)
-            hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
-    entries = [entry(made) for made in vectors] + withdrawn
-    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, Manifest, indent=0)
+def again(known: Vector, spec: Spec | None, check: bool, can_confirm: bool) -> tuple[dict[str, Any], float]:
+    """Of a case that is stored what its entry says anew, and how far the second route is from it.
 
-
-def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:
-    """Every case but the one that is to be withdrawn.
-
-    ValueError where one that is stored has gone, and where a withdrawn name is used again.
+    ValueError where it is not what is stored, cannot be confirmed or, with check, would be written otherwise.
     """
-    named = {spec.id: spec for spec in specs()}
-    if lost := sorted(set(old) - set(named) - {withdraw}):
-        raise ValueError(f"stored, but not in {CASES}: {', '.join(lost)}; withdraw them")
-    if again := sorted(set(named) & {e["id"] for e in gone}):
-        raise ValueError(f"withdrawn, and in {CASES}: {', '.join(again)}; give other names")
-    return [spec for spec in named.values() if spec.id != withdraw]
+    compared(known, spec)
+    confirmation = confirmed(known) if can_confirm else known.confirmed
+    own = {"kills": kills(known), "equations": equations_of(known.case), "why": known.why if spec is None else spec.why}
+    if check and own != {"kills": list(known.kills), "equations": list(known.equations), "why": known.why}:
+        raise ValueError(f"{known.id}: its kills, equations or purpose are not those stored; run without --check")
+    return own, confirmation["error"]
 
 
-def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> tuple[Vector, float]:
-    """A case's vector, with the arrays that are stored where it is `known`, and how far the second route is from it.
-
-    ValueError where it is not what is stored, cannot be confirmed, or, with check, would be written otherwise.
-    """
-    # a stored case keeps its inputs: which draw is the first good one may hang on a rounding
-    made = vector(spec, drawn(spec) if known is None else known.case.inputs)
-    if known is not None:
-        compared(made, known)
-    elif check:
+def added(spec: Spec, check: bool, can_confirm: bool) -> tuple[dict[str, Any], float]:
+    """The entry of a case that is new, and how far the second route is from it.  ValueError where it cannot be made."""
+    if check:
         raise ValueError(f"{spec.id} is not stored yet; run without --check")
-    elif not can_confirm:
+    if not can_confirm:
         raise ValueError(f"{spec.id} is new and cannot be confirmed: torch is not installed")
-    confirmation = confirmed(made) if can_confirm else known.confirmed if known is not None else {}
-    values = made if known is None else known
-    seen = tuple(kills(values))
-    if check and known is not None and (seen != known.kills or spec.equations != list(known.equations)):
-        raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
-    stays = confirmation if known is None else known.confirmed
-    equations, why = tuple(spec.equations), spec.why
-    result = replace(values, equations=equations, why=why, kills=seen, confirmed=stays)
-    return result, confirmation["error"]
-
-
-def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> dict[str, Arrays]:
-    """What the files hold: the vectors' arrays, and those that withdrawn cases have there."""
-    arrays: dict[str, Arrays] = {}
-    for e in withdrawn:
-        if e["drawn"] is not None:
-            continue
-        whole = load((VECTORS / file_of(e["kind"])).read_bytes())
-        keys = [key_of(e["id"], role, name) for role in ROLES for name in e[role]]
-        arrays.setdefault(e["kind"], {}).update({key: whole[key] for key in keys})
-    for made in vectors:
-        if made.drawn is not None:
-            continue
-        own = arrays.setdefault(made.case.kind, {})
-        for role, values_of_role in roles(made).items():
-            own |= {key_of(made.id, role, name): np.array(a, order="C") for name, a in values_of_role.items()}
-    return arrays
+    made = vector(spec)
+    confirmation = confirmed(made)
+    return entry(made, kills(made), confirmation), confirmation["error"]
 
 
 def main(
@@ -108,25 +57,36 @@ def main(
     """Make the vectors of the conformance kit, or check them."""
     if (withdraw is None) != (why is None) or (check and withdraw is not None):
         fail("--withdraw ID and --why WHY go together, and not with --check.")
-    there = stored.vectors() if (VECTORS / MANIFEST).exists() else ()
-    manifest = stored.read_manifest() if there else {"cases": []}
-    old, gone = {v.id: v for v in there}, [e for e in manifest["cases"] if e["withdrawn"]]
+    manifest, old = stored.read_manifest(), {v.id: v for v in stored.vectors()}
     if withdraw is not None and withdraw not in old:
         fail(f"--withdraw {withdraw} is no case of the kit; `python -m ortho_ref.conformance list` has them.")
-    can_confirm = importlib.util.find_spec("torch") is not None
+    if withdraw is not None:
+        old.pop(withdraw)
+    named = {spec.id: spec for spec in specs() if spec.id != withdraw}
+    can_confirm, errors, entries = importlib.util.find_spec("torch") is not None, [0.0], []
     try:
-        made = [remade(spec, old.get(spec.id), check, can_confirm) for spec in to_make(old, gone, withdraw)]
+        for e in manifest["cases"]:
+            if e["id"] in old:
+                own, error = again(old[e["id"]], named.pop(e["id"], None), check, can_confirm)
+                errors.append(error)
+            elif e["id"] in named:
+                raise ValueError(f"{e['id']} is withdrawn, and in {CASES}; give it another name")
+            else:
+                own = {"withdrawn": why} if e["id"] == withdraw else {}
+            entries.append({**e, **own})
+        for spec in named.values():
+            own, error = added(spec, check, can_confirm)
+            errors.append(error)
+            entries.append(own)
     except ValueError as error:
         fail(str(error))
-    result, worst = [v for v, _ in made], max((error for _, error in made), default=0.0)
-    if withdraw is not None:
-        entry_of = next(e for e in manifest["cases"] if e["id"] == withdraw)
-        gone.append({**entry_of, "withdrawn": why})
     if not check:
-        write(result, gone, arrays_by_kind(result, gone))
-    how = f"confirmed to {worst:.1e}" if can_confirm else "not confirmed again: torch is not installed"
+        entries.sort(key=lambda e: KINDS.index(e["kind"]))
+        whole = {"files": manifest["files"], "cases": entries}
+        files.write_sealed(VECTORS / MANIFEST, FORMAT, whole, Manifest, indent=0)
+    how = f"confirmed to {max(errors):.1e}" if can_confirm else "not confirmed again: torch is not installed"
     size = sum(path.stat().st_size for path in VECTORS.iterdir())
-    say(f"{len(result)} cases, {len(result) - len(old) if not check else 0} new; {how}; {size / 1e6:.2f} MB")
+    say(f"{len(old) + len(named)} cases, {len(named)} new; {how}; {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

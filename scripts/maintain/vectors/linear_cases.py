@@ -1,4 +1,4 @@
-"""The cases of kind `linear`: drawn by the kit, not stored."""
+"""The cases of kind `linear`."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
         arrays = arrays_of(r, sizes, self.ranges, self.initial, self.marks)
         arrays.pop(self.without, None)
         zeros = _STILL.get(r.name, ()) if sizes["T"] == 1 and not self.initial else ()
-        return Spec(id, "linear", config, arrays, (), self.why, zeros)
+        return Spec(id, "linear", config, arrays, self.why, zeros)
 
 
 def config_of(r: Recurrence, sizes: Mapping[str, int], **options: Any) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """How a case becomes a vector: inputs drawn, the answer computed, confirmed, and compared with what is stored."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.cases import drawing, initial, reference
-from ortho_ref.conformance.cases.case import Arrays, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import scales, tolerance
-from scripts.maintain.vectors.spec import Spec
+from scripts.maintain.vectors.spec import Spec, equations_of
 
 #: How far a case may be from what is stored, and from the second route, relative to its scale.
 SAME = {"update": 1e-9}
@@ -30,19 +31,21 @@ def limit(kind: str) -> float:
     return SAME.get(kind, 1e-12)
 
 
+def answer(case: Case) -> Arrays:
+    """What is expected of a case."""
+    return initial.expected_of(case.config) if case.kind == "initial" else reference.outputs(case)
+
+
 def conditioned(spec: Spec, inputs: Arrays) -> bool:
     """Whether the answer is there, is above noise and follows small changes of its inputs."""
     if spec.kind == "initial":
         return True
-    answer = spec.outputs(inputs)
-    largest = {name: float(np.abs(array).max()) for name, array in answer.items()}
-    if not all(size > spec.least or name in spec.zeros for name, size in largest.items()):
+    own = answer(spec.case(inputs))
+    if not all(np.abs(array).max() > spec.least or name in spec.zeros for name, array in own.items()):
         return False
-    if not spec.smooth:
-        return True
     rng = np.random.default_rng(0)
     moved = {name: _moved(name, array, rng) for name, array in inputs.items()}
-    return difference(spec.outputs(moved), answer) < MOVED
+    return difference(answer(spec.case(moved)), own) < MOVED
 
 
 def _moved(name: str, array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -53,35 +56,17 @@ def _moved(name: str, array: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return array + (noise - np.swapaxes(noise, 0, 1) if name.endswith((".A", "A0")) else noise)
 
 
-def drawn(spec: Spec) -> Arrays:
-    """The inputs: the first draw that is well conditioned."""
+def vector(spec: Spec) -> Vector:
+    """The vector of a new case, by the first draw that is well conditioned; not confirmed yet."""
     for attempt in range(ATTEMPTS):
-        inputs = spec.inputs(attempt)
+        drawn = spec.drawn(attempt)
+        inputs = drawing.inputs_of(drawn)
         if conditioned(spec, inputs):
-            return inputs
+            expected = answer(spec.case(inputs))
+            case = replace(spec.case(inputs), outputs={name: array.shape for name, array in expected.items()})
+            drawn |= {"sha256": drawing.hash_of(inputs), "checks": drawing.checks_of(expected)}
+            return Vector(case, expected, {}, {}, tuple(equations_of(case)), spec.why, (), {}, drawn)
     raise ValueError(f"{spec.id}: no well-conditioned inputs in {ATTEMPTS} draws")
-
-
-def vector(spec: Spec, inputs: Arrays) -> Vector:
-    """The vector of a case, not confirmed yet."""
-    expected = initial.expected_of(spec.config) if spec.kind == "initial" else spec.outputs(inputs)
-    low, high = spec.between(inputs) if spec.between is not None else ({}, {})
-    shapes = {name: array.shape for name, array in expected.items()}
-    case = replace(spec.case(inputs), outputs=shapes)
-    how = _drawing(spec, inputs, expected)
-    return Vector(case, expected, low, high, tuple(spec.equations), spec.why, (), {}, how)
-
-
-def _drawing(spec: Spec, inputs: Arrays, expected: Arrays) -> dict[str, Any] | None:
-    """How a case that is not stored is drawn, by the first of its seeds that gives these inputs."""
-    if not isinstance(spec.draw, dict):
-        return None
-    own = {"sha256": drawing.hash_of(inputs), "checks": drawing.checks_of(expected)}
-    for attempt in range(ATTEMPTS):
-        drawn = {"seed": spec.seed(attempt), "arrays": spec.draw}
-        if drawing.hash_of(drawing.inputs_of(drawn)) == own["sha256"]:
-            return drawn | own
-    raise ValueError(f"{spec.id}: its inputs are not those of a seed")
 
 
 def confirmed(made: Vector) -> dict[str, Any]:
@@ -111,55 +96,33 @@ def _drawn_right(made: Vector) -> dict[str, Any]:
     return {"route": f"draws of ortho_ref.models, at most {worst:.2f} of the bound away", "error": 0.0}
 
 
-def roles(made: Vector) -> dict[str, Arrays]:
-    """The arrays of a vector, by their role."""
-    return {
-        "inputs": made.case.inputs,
-        "expected": {} if made.case.kind == "initial" else made.expected,
-        "low": made.low,
-        "high": made.high,
-    }
-
-
-def entry(made: Vector) -> dict[str, Any]:
-    """A vector's entry in the manifest."""
+def entry(made: Vector, kills: Sequence[str], confirmation: dict[str, Any]) -> dict[str, Any]:
+    """A new case's entry in the manifest."""
     return {
         "id": made.id,
         "kind": made.case.kind,
         "config": made.case.config,
-        **{role: sorted(arrays) if made.drawn is None else [] for role, arrays in roles(made).items()},
+        **{role: [] for role in ("inputs", "expected", "low", "high")},
         "equations": list(made.equations),
         "why": made.why,
-        "kills": list(made.kills),
-        "confirmed": made.confirmed,
+        "kills": list(kills),
+        "confirmed": confirmation,
         "drawn": made.drawn,
         "withdrawn": None,
     }
 
 
-def compared(made: Vector, old: Vector) -> None:
-    """ValueError where a case is not what is stored under its name."""
-    if made.case.config != old.case.config:
-        raise ValueError(f"{made.id}: its config is not the stored one; give the changed case another name")
-    if made.case.kind != old.case.kind:
-        raise ValueError(f"{made.id}: its kind is not the stored one; give the changed case another name")
-    theirs = roles(old)
-    for role, arrays in roles(made).items():
-        if role == "inputs":
-            if not all(
-                _equal(arrays.get(name), theirs[role].get(name)) for name in arrays.keys() | theirs[role].keys()
-            ):
-                raise ValueError(f"{made.id}: its inputs are not those stored")
-        elif arrays or theirs[role]:
-            try:
-                apart = difference(arrays, theirs[role])
-            except ValueError as error:
-                raise ValueError(f"{made.id}: {role}: {error}") from None
-            if not apart <= limit(made.case.kind):
-                raise ValueError(f"{made.id}: {role} are {apart:.1e} away from what is stored")
-
-
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return (
-        a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    )
+def compared(known: Vector, spec: Spec | None) -> None:
+    """ValueError where the answer of a case is no longer what is stored, or its spec is another case's."""
+    if spec is not None and (spec.kind, spec.config) != (known.case.kind, known.case.config):
+        raise ValueError(f"{known.id}: its kind or config is not the stored one; give the changed case another name")
+    if spec is not None and known.drawn is not None:
+        inputs = drawing.inputs_of(known.drawn | {"arrays": spec.arrays})
+        if drawing.hash_of(inputs) != known.drawn["sha256"]:
+            raise ValueError(f"{known.id}: its inputs are not those stored; give the changed case another name")
+    try:
+        apart = difference(answer(known.case), known.expected)
+    except ValueError as error:
+        raise ValueError(f"{known.id}: {error}") from None
+    if not apart <= limit(known.case.kind):
+        raise ValueError(f"{known.id}: the answer is {apart:.1e} away from what is stored")
