@@ -194,6 +194,21 @@ def test_an_outer_product_of_any_edges(dtype, n):
         assert (whole[[0, -1]] == 7).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [8, 17])
+def test_an_outer_product_that_is_packed_has_the_bits_of_one_that_is_not(dtype, n):
+    """The first columns of a wide one, in more than one part, and of the same alone."""
+    rng, M, few = np.random.default_rng(n), products.PACKED + 1, products.PACKED - 1
+    wide = products.width(n, dtype)
+    a, b = rng.normal(size=(3, 5, M)).astype(dtype), rng.normal(size=(3, 5, wide)).astype(dtype)[:, :, :n]
+    whole, part = np.full((M + 2, wide), 7.0, dtype), np.full((few, wide), 7.0, dtype)
+    _outer(a, b, whole[1:-1])
+    _outer(a[:, :, :few], b, part)
+    np.testing.assert_array_equal(whole[1 : few + 1, :n], part[:, :n])
+    np.testing.assert_allclose(whole[few + 1, :n], 7 + np.einsum("tr,trj->j", a[:, :, -2], b), rtol=1e-5)
+    assert (whole[[0, -1]] == 7).all()
+
+
 # exp, sigmoid, tanh
 
 

@@ -34,6 +34,9 @@ _AVX512 = bool(_FOR_HOST and llvmlite.binding.get_host_cpu_features().get("avx51
 ROWS = 8 if _AVX512 else 6
 #: Tiles at a time, side by side: each number of `a` is read once for both.
 TILES = 2 if _AVX512 else 1
+#: From so many columns of a on, `outer` packs first: rows that are a power of two apart have a column in the same few
+#: lines of the cache.
+PACKED = 384
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 
 
@@ -136,10 +139,13 @@ def rows_like(count: int, n: int, like: Any) -> Any:
 
 @compiled
 def _tiles(
-    a: Any, a_t: int, a_i: int, a_k: int, b: Any, b_t: int, b_k: int, b_j: int, c: Any, c_i: int,
+    a: Any, a_t: int, a_part: int, a_i: int, a_k: int, b: Any, b_t: int, b_k: int, b_j: int, c: Any, c_i: int,
     T: int, K: int, M: int, n: int, add: bool,
 ) -> None:  # fmt: skip
-    """c[:M, :n] = (c +) sum over t and k of a[t, i, k] b[t, k, :]; b_j: from a tile of b to the next."""
+    """c[:M, :n] = (c +) sum over t and k of a[t, i, k] b[t, k, :].
+
+    b_j: from a tile of b to the next; a_part: from i to the next for the first of a part; a_k: 0 where it is packed.
+    """
     L, parts, j = LINE // c.itemsize, -(-M // ROWS), 0
     while j * L < n:
         left = -(-2 * (n - j * L) // L)
@@ -147,7 +153,8 @@ def _tiles(
         for part in range(parts):  # as even as can be: 9 rows are 5 and 4
             i = M * part // parts
             rows, c0 = M * (part + 1) // parts - i, j * L + i * c_i
-            _tile(a, i * a_i, a_t, a_i, a_k, b, j * b_j, b_t, b_k, b_j, c, c0, c_i, T, K, rows, halves, add)  # type: ignore[call-arg]
+            own = a_k if a_k > 0 else rows
+            _tile(a, i * a_part, a_t, a_i, own, b, j * b_j, b_t, b_k, b_j, c, c0, c_i, T, K, rows, halves, add)  # type: ignore[call-arg]
         j += max(1, halves // 2)
 
 
@@ -155,7 +162,8 @@ def _tiles(
 def product(a: Any, U: Any, out: Any, n: int, add: bool) -> None:
     """Out = (out +) a U."""
     R, K, L, size = a.shape[0], a.shape[1], U.shape[2], a.itemsize
-    _tiles(a, 0, a.strides[0] // size, 1, U, 0, L, K * L, out, out.strides[0] // size, 1, K, R, n, add)
+    a_i = a.strides[0] // size
+    _tiles(a, 0, a_i, a_i, 1, U, 0, L, K * L, out, out.strides[0] // size, 1, K, R, n, add)
 
 
 @inlined
@@ -163,4 +171,28 @@ def outer(a: Any, b: Any, out: Any) -> None:
     """Out += sum over t of a_t^T b_t."""
     T, R, M, n, L, size = a.shape[0], a.shape[1], a.shape[2], b.shape[2], LINE // a.itemsize, a.itemsize
     a_t, a_k, b_t, b_k = a.strides[0] // size, a.strides[1] // size, b.strides[0] // size, b.strides[1] // size
-    _tiles(a, a_t, 1, a_k, b, b_t, b_k, L, out, out.strides[0] // size, T, R, M, n, True)
+    if M < PACKED:
+        _tiles(a, a_t, 1, 1, a_k, b, b_t, b_k, L, out, out.strides[0] // size, T, R, M, n, True)
+    else:
+        K = T * R
+        parts, tiles = np.empty(K * M, a.dtype), rows_like(-(-n // L) * K, L, a)
+        _pack(a, b, parts, tiles)
+        _tiles(parts, 0, K, 1, 0, tiles, 0, L, K * L, out, out.strides[0] // size, 1, K, M, n, True)
+
+
+@compiled
+def _pack(a: Any, b: Any, parts: Any, tiles: Any) -> None:
+    """Of `outer` a by parts of its columns, those of `_tiles`, and b by tiles, in the order in which they are read."""
+    T, R, M, n, L = a.shape[0], a.shape[1], a.shape[2], b.shape[2], LINE // a.itemsize
+    K, count = T * R, -(-M // ROWS)
+    first = np.array([M * part // count for part in range(count + 1)])
+    for t in range(T):
+        for r in range(R):
+            k = t * R + r
+            for part in range(count):
+                i, rows = first[part], first[part + 1] - first[part]
+                for own in range(rows):
+                    parts[i * K + k * rows + own] = a[t, r, i + own]
+            for j in range(-(-n // L)):
+                for lane in range(L):
+                    tiles[j * K + k, lane] = b[t, r, j * L + lane]
