@@ -599,9 +599,14 @@ def test_E_goru_09_mean_of_a_column():
 
 
 def test_E_goru_10_parameters():
-    """Printed: about 38,000 parameters for each model.  True: from 12,553 to 38,601; EURNN is counted with a readout of
-    Re h alone, as released, 512 * 9 fewer than one that reads both parts."""
-    for name, n, count in (("lstm", 90, 37_179), ("goru", 128, 38_601), ("gru", 100, 34_209), ("urnn", 512, 24_585)):
-        assert parameters(name, 10, n, 9) == count
-    assert parameters("eurnn", 10, 512, 9, style="fft") - 512 * 9 == 20_489
-    assert parameters("eurnn", 10, 512, 9, style="fft", complex=False) == 12_553
+    """Printed: about 38,000 parameters for each model, of characters 184,000, of speech 42,000.  True: not of uRNN and
+    EURNN, but for one that reads Re h alone, as released, in characters.  test_parameter_counts.py has the others."""
+    for m, q, printed, urnn, n, eurnn in (
+        (10, 9, 38_000, 24_585, 512, (12_553, 25_097, 20_489)),
+        (50, 50, 184_000, 215_090, 1024, (108_594, 217_138, 165_938)),
+        (129, 129, 42_000, 56_937, 128, (33_729, 67_329, 50_817)),
+    ):
+        real, whole = (parameters("eurnn", m, n, q, style="fft", complex=kind) for kind in (False, True))
+        assert (real, whole, whole - n * q) == eurnn
+        assert parameters("urnn", m, 108 if m == 129 else n, q) == urnn
+        assert min(abs(count / printed - 1) for count in (urnn, real, whole)) > 0.1
