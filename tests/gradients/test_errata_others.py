@@ -333,11 +333,18 @@ def test_E_sgornn_02_sum_norm():
 
 def test_E_sgornn_03_far_from_tight():
     """Printed: M_phi = 4 sqrt(n) log2(n), 316.8 for n = 128, and sqrt(n) in the bound of dL/dW.  True: M_phi = 1,
-    |dL/dTheta| <= C alpha^2 T (T - 1) / 2 without n, and |dL/dW|_F <= C alpha T / R_W, attained."""
+    |dL/dTheta| <= C alpha^2 T (T - 1) / 2 without n, and |dL/dW|_F <= C alpha T / R_W, attained.  Printed after (9):
+    their T is from the residual connection.  True: from the sum over steps, without any; dL/dh_t has none."""
     assert sgornn.M_phi_printed(128) == pytest.approx(316.8, abs=0.05)
     for n in range(2, 4097):
         assert 2 * (n - 1).bit_length() == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
     assert steady(6).ratios["8 without sqrt n"] == pytest.approx(1.000, abs=5e-4)
+    one, T = np.ones((1, 1)), 30
+    cell, w = Elman("relu"), {"W": one, "U": one, "b": np.zeros(1)}
+    _, tape = scan.forward(cell, w, np.ones((T, 1, 1)), 0 * one)
+    gradients = scan.backward(cell, w, tape, np.zeros((T, 1, 1)), one)
+    assert gradients.weights["U"] == T * (T - 1) / 2
+    assert gradients.h0 == 1
 
 
 def test_E_sgornn_04_the_clip():
