@@ -16,7 +16,13 @@ from gradients.urnn import modrelu_norm, propagate
 from ortho_ref import models, scan
 from ortho_ref.activations import modrelu, relu, sigmoid
 from ortho_ref.cells import Elman, FastRNN, GRUResetAfter
-from ortho_ref.parametrizations import FFTRotations, GeodesicUnitary, TunableRotations, VolumePreserving
+from ortho_ref.parametrizations import (
+    FFTRotations,
+    GeodesicUnitary,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
 from ortho_ref.parametrizations.parametrization import defect
 from tasks.copying import MARKER, Copying
 from tasks.denoise import Denoise
@@ -211,7 +217,8 @@ def test_E_urnn_04_conjugate_columns():
 
 def test_E_urnn_05_initial_values():
     """Printed: h0 uniform on +-sqrt(3 / (2 n)), E |h0|^2 = 1.  True if both parts are drawn: with one it is 0.5.
-    Glorot's range is open for complex W; here n outputs count as 2 n, as in released code."""
+    Glorot's range is open for complex W; here n outputs count as 2 n, as in released code.  The width of v's range is
+    called unimportant: U does not change with it, but dv does, and how far a step of one size turns v."""
     for n in (4, 128):
         layer = models.build("urnn", 10, n)
         h0 = layer.initial["h0"](np.random.default_rng(0), (20_000, n), np.complex128)
@@ -221,6 +228,19 @@ def test_E_urnn_05_initial_values():
     for part in (params["W"].real, params["W"].imag):
         assert 0.98 < abs(part).max() / math.sqrt(6 / (10 + 2 * 128)) <= 1
     assert not params["b"].any()
+    p, dU = StructuredUnitary(), unitary(np.random.default_rng(1), 8)
+    own, buffers = p.init(np.random.default_rng(0), 8, dtype=np.float64)
+    narrow = own | {"v_1": own["v_1"] / 100}
+    np.testing.assert_allclose(p.rebuild(narrow, buffers)["U"], buffers["U"], rtol=0, atol=1e-14)
+    of_own, of_narrow = (p.pullback(one, p.rebuild(one, buffers), dU)["v_1"] for one in (own, narrow))
+    np.testing.assert_allclose(of_narrow, 100 * of_own, rtol=1e-10)
+
+    def reflection(v):
+        return np.eye(2) - 2 * np.outer(v, v) / (v @ v)
+
+    for w, moved in ((1, 0.002), (0.01, 0.2)):
+        after = reflection(np.array([w + 1e-3, w - 1e-3]))
+        assert np.linalg.norm(after - reflection(np.array([w, w])), 2) == pytest.approx(moved, rel=0.01)
 
 
 def test_E_urnn_06_scale_of_the_transform():
