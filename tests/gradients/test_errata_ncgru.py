@@ -606,6 +606,17 @@ def test_E_ncgru_14(task):
     assert round(max(counts) / min(counts), 1) == ratio
 
 
+def test_E_ncgru_14_characters():
+    """The same of three layers and a tied embedding as wide as the last: 1.6 times apart."""
+    sizes = {"lstm": (350, 880), "gru": (415, 950), "scornn": (500, 2000), "nc-gru": (430, 1000)}
+    counts = []
+    for name, (e, n) in sizes.items():
+        network = models.network(name, 50, [e, n, e], 50, embedding=e, tied=True)
+        counts.append(network.free_parameters)
+    assert counts == [7_055_470, 6_649_165, 4_526_550, 6_585_400]
+    assert round(max(counts) / min(counts), 1) == 1.6
+
+
 MODELS = ("LSTM", "GRU", "scoRNN", "GORU", "U_c", "U_r, U_c")
 
 # The paper's tables, smaller is better: first version; second version; its standard deviations over three seeds.
