@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,21 +13,36 @@ from ortho_ref.backend import Array, complex_dtype
 Initial: TypeAlias = Callable[[np.random.Generator, tuple[int, ...], DTypeLike], Array]
 
 
+@dataclass(frozen=True)
+class _With:
+    """A function with its first argument, as `functools.partial`; two of the same are equal, and so layers are."""
+
+    draw: Callable[..., Array]
+    argument: Any
+
+    def __call__(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+        return self.draw(self.argument, rng, shape, dtype)
+
+
 def constant(value: float) -> Initial:
     """Every entry equal to `value`."""
-    return lambda rng, shape, dtype: np.full(shape, value, dtype)
+    return _With(_constant, value)
+
+
+def _constant(value: float, rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    return np.full(shape, value, dtype)
 
 
 def uniform(limit: float) -> Initial:
     """Uniform on [-limit, limit); of a complex dtype, real and imaginary part each."""
+    return _With(_uniform, limit)
 
-    def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        values = rng.uniform(-limit, limit, shape)
-        if np.dtype(dtype).kind == "c":
-            values = values + 1j * rng.uniform(-limit, limit, shape)
-        return values.astype(dtype)
 
-    return draw
+def _uniform(limit: float, rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    values = rng.uniform(-limit, limit, shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.uniform(-limit, limit, shape)
+    return values.astype(dtype)
 
 
 def of_complex(initial: Initial) -> Initial:
@@ -36,7 +52,11 @@ def of_complex(initial: Initial) -> Initial:
 
 def normal(deviation: float) -> Initial:
     """Normal with mean 0 and this standard deviation; real."""
-    return lambda rng, shape, dtype: (deviation * rng.standard_normal(shape)).astype(dtype)
+    return _With(_normal, deviation)
+
+
+def _normal(deviation: float, rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    return (deviation * rng.standard_normal(shape)).astype(dtype)
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:

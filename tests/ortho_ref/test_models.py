@@ -4,6 +4,7 @@ parametrizations in place of its own [ncgru:19] [urnn:init] [goru:2.2] [goru:3.1
 
 import inspect
 import math
+import pickle
 import re
 from pathlib import Path
 from types import FunctionType
@@ -227,6 +228,14 @@ def test_initial_values_of_options():
 
 
 # Names, options, errors
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_layer_is_what_it_is_made_of(name):
+    """Two of the same model are equal, and one is that came from another process."""
+    layer = models.build(name, 3, 8)
+    assert models.build(name, 3, 8) == layer == pickle.loads(pickle.dumps(layer))
+    assert models.build(name, 3, 16) != layer
 
 
 def test_names_and_descriptions():
