@@ -128,7 +128,7 @@ class Parametrization(ABC):
         ValueError
             The delta, or what it leads to, is not what the method allows.
         """
-        params = {name: value - delta[name] for name, value in params.items()}
+        params = {name: xp_of(value).asarray(value - delta[name]) for name, value in params.items()}
         return params, self.rebuild(params, buffers)
 
     def begun(self, buffers: Buffers) -> Buffers:

@@ -253,3 +253,10 @@ def test_the_count_that_a_parametrization_has_by_itself():
     assert Parametrization.count(Free(), 3) == 9
     assert Parametrization.count(GeodesicUnitary(), 3) == 18
     assert Parametrization.count(StructuredUnitary(), 3) == 3 * 3 + 2 * 2 * 3
+
+
+def test_a_parameter_without_axes_stays_an_array():
+    """One angle, say, of a parametrization of one's own: the difference of two 0-d arrays is a scalar to NumPy."""
+    angle = np.ones(())
+    params, _ = Free().retract({"": angle}, {"U": angle}, {"": angle})
+    assert isinstance(params[""], np.ndarray)
