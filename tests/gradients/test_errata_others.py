@@ -633,7 +633,9 @@ def test_E_goru_10_parameters():
         (50, 50, 184_000, 215_090, 1024, (108_594, 217_138, 165_938)),
         (129, 129, 42_000, 56_937, 128, (33_729, 67_329, 50_817)),
     ):
-        real, whole = (parameters("eurnn", m, n, q, style="fft", complex=kind) for kind in (False, True))
+        real, whole = (
+            models.network("eurnn", m, [n], q, style="fft", complex=kind).free_parameters for kind in (False, True)
+        )
         assert (real, whole, whole - n * q) == eurnn
-        assert parameters("urnn", m, 108 if m == 129 else n, q) == urnn
+        assert models.network("urnn", m, [108 if m == 129 else n], q).free_parameters == urnn
         assert min(abs(count / printed - 1) for count in (urnn, real, whole)) > 0.1
