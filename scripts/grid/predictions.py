@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from ortho_ref import files
+from ortho_ref.backend import with_floats_as
 from ortho_ref.training.examples import Examples
 from ortho_ref.training.runs import Loaded
 from ortho_ref.training.task import Task
@@ -39,7 +40,8 @@ def predictions(loaded: Loaded, task: Task) -> Predictions:
     sequence, step, ys, saids, before = list[int](), list[int](), list[np.ndarray](), list[np.ndarray](), 0
     every = task.readout == "every"
     for batch in task.evaluation():
-        said = np.asarray(loaded.network.forward(loaded.params, loaded.buffers, batch.x).outputs)
+        x = with_floats_as(batch.x, loaded.params["readout.b"].dtype)
+        said = np.asarray(loaded.network.forward(loaded.params, loaded.buffers, x).outputs)
         if task.loss == "cross_entropy":
             said = said.argmax(axis=-1)
         elif task.loss == "binary_cross_entropy":

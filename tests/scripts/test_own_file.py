@@ -62,9 +62,10 @@ def test_classes(table, tmp_path):
     assert own.column == "arrays: way"
 
 
-def test_numbers_in_the_units_of_the_file(table, tmp_path):
-    """A line for each step that there is; y is what the file has."""
-    options = ["--data", table, "--sequence", "who", "--target", "kW"]
+@pytest.mark.parametrize("others", [[], ["--dtype", "float64"], ["--scale", "none"]])
+def test_numbers_in_the_units_of_the_file(table, tmp_path, others):
+    """A line for each step that there is; y is what the file has, whatever the precision of its x and the weights'."""
+    options = ["--data", table, "--sequence", "who", "--target", "kW", *others]
     with table.open(newline="") as stream:
         rows = [row[:1] + row[2:] for row in csv.reader(stream)]
     with table.open("w", newline="") as stream:
