@@ -297,7 +297,7 @@ def test_a_scale_shrinks_what_the_file_says(small):
         SMALL.replace(
             "[options]",
             "[scale]\niterations = 1\nlength = { power = 0.5, least = 3 }\n"
-            "hidden = { power = 1, power_of_two = true }\n"
+            "hidden = { power = 1, power_of_two = true }\nnegative_ones = 0.5\n"
             '[options]\niterations = 1000\nschedule = "step:500:0.1"\neval_every = 700\nlog_every = 90\n',
         )
     )
@@ -306,6 +306,10 @@ def test_a_scale_shrinks_what_the_file_says(small):
     cell = cells_of(experiment)[-1]
     own = given(cell, experiment, 0.25, {})
     assert (own["iterations"], own["length"], own["hidden"]) == (250, 4, 2)  # 6 / 4 = 1.5, rounded to 2
+    for its, ours in ((3, 2), (0, 0), ([4, 0], [2, 0])):
+        options = cell.options | {"negative_ones": its} | ({"hidden": [6, 8]} if isinstance(its, list) else {})
+        assert given(cell._replace(options=options), experiment, 0.25, {})["negative_ones"] == ours
+    assert own["negative_ones"] == 2  # of the model's own, 6 / 2
     assert (own["eval_every"], own["log_every"], own["schedule"]) == (25, 3, "step:125:0.1")
     assert given(cell, experiment, 1, {}) == cell.options | {"seed": 7}
     assert given(cell, experiment, 0.01, {})["length"] == 3

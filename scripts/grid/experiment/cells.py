@@ -113,8 +113,8 @@ def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str,
 def _scaled(value: Any, power: Power, scale: float) -> Any:
     if isinstance(value, list):
         return [_scaled(one, power, scale) for one in value]
-    if value is None:
-        return None
+    if not value:
+        return value
     number = max(power.least, round(value * scale**power.power))
     return 2 ** (number.bit_length() - 1) if power.power_of_two else number
 

@@ -271,7 +271,7 @@ def _scaling(document: Record) -> dict[str, Power]:
     for name, own in document.items():
         if name not in OPTIONS:
             raise Misfit(f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}")
-        if OPTIONS[name].kind is not int and name != "hidden":
+        if OPTIONS[name].kind is not int and name not in ("hidden", "negative_ones"):
             raise Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
         found[name] = Power(**own) if isinstance(own, dict) else Power(power=own)
     return found
