@@ -32,6 +32,8 @@ def _run_of(folder: Path) -> Drawn:
         config, records = run.config, run.records
     if not records:
         raise ValueError(f"{folder} has no line of metrics yet")
+    if "iterations" in config:  # those of its beginning: it may have been lengthened
+        config = config | {"iterations": max(config["iterations"], records[-1]["iteration"])}
     network = config.get("network", {})  # all that a run from Python has
     model, n = config.get("model", network.get("name", folder.name)), config.get("hidden", network.get("hidden_sizes"))
     sizes = ", ".join(map(str, n)) if isinstance(n, list) else n

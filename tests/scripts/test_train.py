@@ -28,6 +28,7 @@ from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import FORM, config_of, read_run
 from scripts.grid.run import signals
+from scripts.pictures.runs import drawn
 from scripts.program import blas
 from tests.line import PATIENCE
 from tests.ortho_ref.training.reading import contents, read_config, read_metrics, read_summary, write_config
@@ -729,6 +730,7 @@ def test_a_run_is_lengthened(tmp_path):
         np.testing.assert_array_equal(load(out, "last").params[name], value)
     assert read_config(out)["iterations"] == 4
     assert read_summary(out)["iterations"] == 9
+    assert [own.line for own in drawn([out, other])] == ["nc-gru, n = 4"] * 2
     for iterations, message in ((6, "has 9: it can be made longer, not shorter"), (4, "has 9: it can be made longer")):
         stderr = refusal(train.main, "adding", "--out", out, "--resume", "--iterations", iterations)
         assert f"iterations is {iterations}; the run in {out} {message}" in stderr
