@@ -47,7 +47,8 @@ class Arrays(Examples):
     Parameters
     ----------
     x : ndarray, (N, T, m), or integer tokens (N, T)
-        The sequences.  What a mask leaves out need not be finite: it is read as 0.
+        The sequences.  What a mask leaves out is read too, up to the last step that counts; it need not be finite,
+        and is 0 then.
     y : ndarray
         What they should give, as above; integer classes from 0, or numbers for mean_squared_error.
     held_out : int, ndarray of integers, or mapping
@@ -66,7 +67,8 @@ class Arrays(Examples):
     lengths : ndarray, (N,), optional
         Integers, in place of a mask: how many steps there are, from the first.
     scale : bool
-        Whether numbers are standardised: less the mean, by the standard deviation of what counts and is trained on.
+        Whether numbers are standardised: less the mean, by the standard deviation of what is trained on; of x all
+        that is read, of y what counts.
     name : str
         What the task is called.
 
@@ -277,11 +279,11 @@ class Arrays(Examples):
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
         """The batch of some sequences (B,): x (T, B, m) or (T, B); y (B,) or (B, q), with T in front for every step."""
         part = self.parts[held_out]
-        (x, steps), (y, _) = (self._scaled(name, *self._read(part, name, part.rows[chosen])) for name in ("x", "y"))
+        (x, there), (y, steps) = (self._scaled(name, *self._read(part, name, part.rows[chosen])) for name in ("x", "y"))
         if self.readout == "every":
             y = y.swapaxes(0, 1)
-        elif steps is not None:
-            x, steps = _in_front(x, steps), None
+        elif there is not None:
+            x = _in_front(x, there)
         return Batch(_contiguous(x.swapaxes(0, 1)), _contiguous(y), None if steps is None else _contiguous(steps.T))
 
     def in_units(self, y: np.ndarray) -> np.ndarray:
@@ -292,9 +294,10 @@ class Arrays(Examples):
     def _read(self, part: Part, name: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Some rows of one of a part's arrays, and which of their steps count, (B, T); None: all.
 
-        What does not count is 0 where it is not finite; ValueError for what does.
+        Of x those that are read: all finite ones up to the last that counts.  What does not count is 0 where it is not
+        finite; ValueError for what does.
         """
-        values, steps = _taken(getattr(part, name), rows), None
+        values, steps, whole = _taken(getattr(part, name), rows), None, np.bool_(True)
         if part.steps is not None and (name == "x" or self.readout == "every"):
             steps = _taken(part.steps, rows)
             steps = np.arange(part.x.shape[1]) < steps[:, None] if steps.ndim == 1 else steps
@@ -304,7 +307,9 @@ class Arrays(Examples):
                 i, *others = np.argwhere(wrong)[0]
                 where = ", ".join(map(str, (rows[i], *others)))
                 raise ValueError(f"{part.of}{name} has an entry that is not finite, {name}[{where}]")
-            values[~finite] = 0
+            values[~finite], whole = 0, finite.all(axis=-1)
+        if name == "x" and steps is not None:
+            steps = _up_to_last(steps) & whole
         return values, steps
 
     def _read_all(self, part: Part, name: str) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
@@ -369,6 +374,11 @@ def _counted(values: np.ndarray, steps: np.ndarray | None) -> np.ndarray:
     """What counts of classes, (entries,), or of numbers, (entries, width)."""
     own = values if steps is None else values[steps]
     return own.reshape(-1, *values.shape[-1:]) if values.dtype.kind == "f" else own.reshape(-1)
+
+
+def _up_to_last(steps: np.ndarray) -> np.ndarray:
+    """Which steps (B, T) are not behind the last that counts."""
+    return np.logical_or.accumulate(steps[:, ::-1], axis=1)[:, ::-1]
 
 
 def _in_front(x: np.ndarray, steps: np.ndarray) -> np.ndarray:

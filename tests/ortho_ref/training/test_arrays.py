@@ -183,6 +183,20 @@ def test_what_is_said_is_taken():
     assert Arrays(NUMBERS, LABELS + 1, held_out=6, classes=5).output_size == 5
 
 
+@pytest.mark.parametrize("scale", [False, True])
+def test_steps_whose_target_does_not_count_are_read(scale):
+    """A mask may leave out what is asked later: x is read there, standardised with the others, 0 where it is NaN."""
+    mask = np.tile(np.arange(6) == 4, (20, 1))
+    x = with_nan(9 + 2 * NUMBERS, np.arange(20), 2)
+    batch = Arrays(x, TOKENS, held_out=6, mask=mask, scale=scale).batch(np.arange(14))
+    np.testing.assert_array_equal(batch.mask, mask[:14].T)
+    read = [0, 1, 3, 4]
+    own = x[:14, read]
+    theirs = (own - own.mean(axis=(0, 1))) / own.std(axis=(0, 1)) if scale else own
+    np.testing.assert_allclose(batch.x[read], theirs.swapaxes(0, 1), rtol=1e-4, atol=1e-6)
+    assert not batch.x[2].any()
+
+
 def test_what_the_mask_leaves_out_need_not_be_finite():
     """It is 0: losses and gradients are finite, and those of sequences with 0 there."""
     mask = np.arange(6) < 3 + np.arange(20)[:, None] % 4
