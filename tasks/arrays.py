@@ -12,6 +12,7 @@ same kind, or else a share: which sequences these are is drawn, always alike; of
 import codecs
 import csv
 import io
+import re
 import tokenize
 import zipfile
 from collections.abc import Callable
@@ -278,7 +279,7 @@ def _columns_of_csv(argument: str, data: Path) -> Columns:
         raise ValueError(f"{data} is empty")
     first = text.partition("\n")[0]
     try:
-        lines, by = io.StringIO(text, newline=""), max(",;\t", key=first.count)
+        lines, by = io.StringIO(text, newline=""), max(",;\t", key=re.sub('"[^"]*"', "", first).count)
         found = csv.reader(lines, delimiter=by, skipinitialspace=True, strict=True)
         rows = [[cell.strip() for cell in row] for row in found]
     except csv.Error as error:

@@ -75,6 +75,8 @@ def test_blanks_around_what_a_cell_holds(tmp_path):
         assert (task.data, task.labels, task.ids) == (bare.data, bare.labels, bare.ids)
     quoted = [(f'"{who}"', f' "k, {kind} "', *others) for who, kind, *others in ROWS]
     assert FileArrays(written(tmp_path, quoted), **BY).labels == ["k, 0", "k, 1", "k, 2"]
+    head = 'who;kind;"time, s";"a, b, c, m"'  # what stands in quotes does not say what stands between columns
+    assert FileArrays(written(tmp_path, header=head, by=";"), **BY).data == bare.data
     parts = [(who, f"{kind}_1", *others) for who, kind, *others in ROWS]  # which are no numbers
     assert FileArrays(written(tmp_path, parts), **BY).labels == ["0_1", "1_1", "2_1"]
 
