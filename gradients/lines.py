@@ -59,7 +59,7 @@ def lines_of(problem: Problem, rng: np.random.Generator) -> list[Line]:
             ends = [loss(problem.weights | {name: problem.weights[name] + s * direction}) for s in (STEP, -STEP)]
         return (ends[0] - ends[1]) / (2 * STEP)
 
-    found, code = [], type(cell).step_backward.__code__
+    found, code = [], _method(cell, "step_backward").__code__
     for name, own in sorted(back.found.items(), key=lambda item: item[1].lines[-1]):
         of = name.removeprefix("d")
         if of == name:
@@ -91,7 +91,8 @@ def first_wrong(problem: Problem, rng: np.random.Generator) -> Suspect | None:
     """The first line that is off; None where none is, or the step cannot be watched: without source, with super()."""
     try:
         lines = lines_of(problem, rng)
-    except (OSError, SyntaxError, RuntimeError, NameError):  # compiled anew, the step lacks what was around it
+    except (OSError, SyntaxError, RuntimeError, NameError, AttributeError):
+        # compiled anew, the step lacks what was around it, and the class in the name of its __method
         return None
     at = next((i for i, line in enumerate(lines) if line.wrong), None)
     if at is None:
@@ -102,8 +103,8 @@ def first_wrong(problem: Problem, rng: np.random.Generator) -> Suspect | None:
 
 def _going_into(cell: Cell, line: Line, right: dict[str, int]) -> tuple[int, ...]:
     """The lines from which a line's names come, back to those that are right, by name and line."""
-    first = type(cell).step_backward.__code__.co_firstlineno - 1
-    tree = ast.parse(textwrap.dedent(inspect.getsource(type(cell).step_backward)))
+    back = _method(cell, "step_backward")
+    first, tree = back.__code__.co_firstlineno - 1, ast.parse(textwrap.dedent(inspect.getsource(back)))
     needed, found = {line.name}, set[int]()
     for number, names, read in sorted(_assignments(tree), key=lambda own: -own[0]):
         number += first
@@ -126,8 +127,8 @@ def _assignments(tree: ast.AST) -> Iterator[tuple[int, set[str], set[str]]]:
             yield node.lineno, _names(node.target), _names(node.iter)
         elif isinstance(node, ast.AugAssign):
             yield node.lineno, _names(node.target), _names(node.target) | _names(node.value)
-        elif isinstance(node, ast.Assign):
-            (target, *_), value = node.targets, node.value
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target, value = node.targets[0] if isinstance(node, ast.Assign) else node.target, node.value
             pairs: list[tuple[ast.expr, ast.expr]] = [(target, value)]
             if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                 pairs = list(zip(target.elts, value.elts, strict=False))
@@ -183,6 +184,11 @@ class _Probes(ast.NodeTransformer):
         node.body[:0] = given
         return node
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        if node.value is None:
+            return [node]
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         names = [own for target in node.targets for own in ast.walk(target) if isinstance(own, ast.Name)]
         one, call = node.targets[0], node.value
@@ -202,9 +208,14 @@ class _Probes(ast.NodeTransformer):
         return ast.Call(ast.Name("_probe", ast.Load()), arguments, [])
 
 
+def _method(cell: Cell, name: str) -> Any:
+    """A cell's function of that name, as it is written: without what decorates it."""
+    return inspect.unwrap(getattr(type(cell), name))
+
+
 def _watched(cell: Cell, method: str, record: _Record) -> Callable[..., Any]:
     """A cell's method, whose assignments go through a record."""
-    own = getattr(type(cell), method)
+    own = _method(cell, method)
     tree = _Probes().visit(ast.parse(textwrap.dedent(inspect.getsource(own))))
     names: dict[str, Any] = {**own.__globals__, "_probe": record}
     exec(compile(ast.fix_missing_locations(tree), f"<{method}, watched>", "exec"), names)

@@ -1,5 +1,6 @@
 """A cell of somebody's own file, and whether its step back is its step's."""
 
+import copy
 import traceback
 from typing import Any
 
@@ -44,6 +45,10 @@ def _check_form(cell: Cell, rng: np.random.Generator) -> None:
 
     weights = {name: np.asarray(drawn(*shape)) for name, shape in cell.shapes(3, 5).items()}
     x, h0, d_last = rng.standard_normal((2, 3)), *(state_of(tuple(drawn(2, 5) for _ in cell.states)) for _ in range(2))
+    taken = {**weights, "x": x}
+    for name, h_prev, dh in zip(cell.states, parts_of(cell, h0), parts_of(cell, d_last), strict=True):
+        taken |= {f"{name}_prev": h_prev, f"d{name}": dh}
+    before = copy.deepcopy(taken)
     step: Any = cell.step_forward(weights, x, h0)
     if not isinstance(step, tuple) or len(step) != 2:
         raise ValueError("step_forward returns one thing; expected two: h, and what step_backward needs")
@@ -65,6 +70,12 @@ def _check_form(cell: Cell, rng: np.random.Generator) -> None:
         found, wanted = ({name: getattr(a, "shape", None) for name, a in own.items()} for own in (given, expected))
         if found != wanted:
             raise ValueError(f"{what} has the shapes {found}; expected {wanted}")
+    changed = [name for name, a in taken.items() if not np.array_equal(a, before[name])]
+    _, dh_again, again = cell.step_backward(weights, d_last, cache)
+    first, second = ([*parts_of(cell, d), *own.values()] for d, own in ((dh_prev, dweights), (dh_again, again)))
+    if changed or not all(map(np.array_equal, first, second)):
+        what = ", ".join(changed) or "its cache"
+        raise ValueError(f"a step changes {what} in place; expected: arrays of its own, as a tape is used again")
 
 
 def check(name: str, cell: Cell) -> None:

@@ -91,6 +91,7 @@ def test_its_gradient_is_checked(mine):
         ("ds = dk * self.leak", "ds = dk", "ds", "W_k"),
         ("dh * (1 - k)  #", "dh * k  #", "dc", "W"),
         ("da_c = dc * (1 - c * c)", "da_c = dc * (1 - c)", "da_c", "W"),
+        ("da_c = dc * (1 - c * c)", "da_c: np.ndarray = dc * (1 - c)", "da_c", "W"),
         ("dh * k + da_s", "da_s", "dh_prev", "h0"),
         ("da_s.T @ h_prev, da_c.T", "da_s.T @ c, da_c.T", "dU_k", "U_k"),
     ],
@@ -115,6 +116,9 @@ def test_the_first_wrong_line_is_named(mine, line, wrong, name, weight):
         (', "b": db', "", "step_backward gives no gradient of b"),
         ("return h, (x, h_prev, s, k, c)", "return h", "step_forward returns one thing; expected two: h, and what"),
         ("da_c.sum(axis=0)", "da_c", "'b': (2, 5)}; expected {"),
+        ("w = weights\n", "w = weights\n        h_prev *= 0.5\n", "a step changes h_prev in place; expected: arrays"),
+        ("dk, dc = ", "dh *= 2\n        dk, dc = ", "a step changes dh in place; expected: arrays of its own"),
+        ("dk, dc = ", "k *= 2\n        dk, dc = ", "a step changes its cache in place; expected: arrays of its own"),
         ("ds * sig", "ds + None * sig", "TypeError: unsupported operand type(s) for *: 'NoneType' and 'float' (line 4"),
         (
             "from dataclasses",
@@ -149,16 +153,27 @@ def test_other_words(mine, words, message):
     assert message in refusal(check_gradients.main, *words)
 
 
-def test_a_step_that_cannot_be_watched(mine):
+@pytest.mark.parametrize("back", ["super().step_backward", "self.__back"])
+def test_a_step_that_cannot_be_watched(mine, back):
     """Its gradient is judged all the same; no line is named."""
     mine("ds = dk * self.leak", "ds = dk")
     with Path("mine.py").open("a") as file:
         file.write(
             "\n\nclass Derived(MyCell):\n    def step_backward(self, weights, dh, cache):\n"
-            "        return super().step_backward(weights, dh, cache)\n"
+            f"        return {back}(weights, dh, cache)\n\n    __back = MyCell.step_backward\n"
         )
     code, out, _ = call(check_gradients.main, "--cell", "mine.py:Derived", "--model-option", "leak=0.8")
     assert (code, "dL/dW_k is off" in out, "the first that is wrong" in out) == (1, True, False)
+
+
+def test_a_step_back_that_is_decorated(mine):
+    """The line is the step's own, not one of what it is wrapped in."""
+    place = mine("ds = dk * self.leak", "ds = dk")
+    source = Path("mine.py").read_text().replace("    def step_backward", "    @wrapped\n    def step_backward")
+    wrapped = "def wrapped(f):\n    @functools.wraps(f)\n    def g(*given):\n        return f(*given)\n    return g\n"
+    Path("mine.py").write_text(source.replace("\n@dataclass", f"\nimport functools\n{wrapped}\n@dataclass"))
+    code, out, _ = call(check_gradients.main, "--cell", place, "--model-option", "leak=0.8")
+    assert (code, "ds = dk  # [mine:2]\n    the first that is wrong: ds is off" in out) == (1, True)
 
 
 def test_a_function_that_makes_a_layer(mine):
