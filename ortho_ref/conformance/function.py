@@ -274,11 +274,15 @@ def _judged(
         return found(PASSED, 0.0, message="has no entry that is free")
     if len(places) < skipped:
         return found(FAILED, message="too many places near a kink; or forward is not exact to double precision")
-    if max(norm or 0.0, *(max(abs(place.given), abs(place.expected)) for place in places)) <= loss.rounding:
-        return found(PASSED if may_vanish else FAILED, 0.0, message="nothing to check, all are 0")
+    size = max(norm or 0.0, *(max(abs(place.given), abs(place.expected)) for place in places))
+    if size <= loss.rounding:
+        message = "nothing to check, all are 0, or below the rounding of the outputs"
+        return found(PASSED if may_vanish else FAILED, 0.0, message=message)
     worst, error = largest_error(places, norm or 0.0, loss.rounding / tolerance)
     status = PASSED if error <= tolerance else FAILED
     message = _hint(places, tolerance) if status == FAILED and norm is None else ""
+    if status == PASSED and loss.rounding > tolerance * size:
+        message = f"checked to {loss.rounding / size:.0e} only: the outputs are so large that rounding hides the rest"
     return found(status, error, worst.where, worst.given, worst.expected, message=message)
 
 
@@ -306,7 +310,7 @@ def _hint(places: list[Place], tolerance: float) -> str:
         return "all zeros"
     factor = float(given @ expected / (expected @ expected)) if expected.any() else 0.0
     if factor and np.abs(given / factor - expected).max() <= tolerance * np.abs([given, expected]).max():
-        return f"{factor:.6g} times what it should be"
+        return f"{factor:.9g} times what it should be"
     return ""
 
 

@@ -233,6 +233,23 @@ def test_a_difference_below_the_outputs_rounding_is_no_error():
     assert not check_function(forward, backward, inputs).ok
 
 
+@pytest.mark.parametrize(
+    ("offset", "factor", "ok", "remarks"),
+    [
+        (0, 1.00001, False, "1.00001 times what it should be"),
+        (1e9, 1.001, True, "checked to 4e-03 only: the outputs are so large that rounding hides the rest"),
+        (1e9, 1.01, False, "by differences"),
+        (1e13, 1, False, "nothing to check, all are 0, or below the rounding of the outputs"),
+    ],
+)
+def test_what_the_outputs_rounding_hides_is_said(offset, factor, ok, remarks):
+    """A number added to the outputs takes digits from the differences, and the tolerance is no longer what is held."""
+    inputs = {"x": np.random.default_rng(0).standard_normal((5, 3))}
+    report = check_function(lambda i: i["x"] ** 2 + offset, lambda i, u: {"x": 2 * factor * i["x"] * u}, inputs)
+    assert report.ok == ok, f"\n{report}"
+    assert remarks in of(report, "x").remarks
+
+
 def test_inputs_are_not_modified():
     """Not the caller's, by us nor by what is checked; a function that modifies its own copies is told so."""
 
