@@ -253,7 +253,7 @@ def rest(case: Case) -> Switch | None:
     if not biases:
         return None
     gates = [one for one in _gate(case, _gates(case)) if one.at == _OPENED] if _gates(case) else []
-    zeros = [n for n in (*_some(case, "U"), *_some(case, "W"), "b_hh", *_STATES) if n in case.inputs]
+    zeros = [n for n in (*_some(case, "U"), *_some(case, "W"), *_every(case, "b_hh"), *_STATES) if n in case.inputs]
 
     def change(case: Case) -> Case:
         case = _nothing(zeros)(case)

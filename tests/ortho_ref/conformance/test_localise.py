@@ -235,3 +235,13 @@ def test_the_first_and_the_worst_wrong_entry(tmp_path, capsys):
     assert f"d_outputs: 2 of {expected.size} entries wrong: first [0, 1, 0] " in capsys.readouterr().out
     assert main(words) == 1
     assert "entries wrong" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("id", ["cell/gru_reset_after/recurrent-bias", "layer/gru_reset_after/wide"])
+def test_phi_of_the_bias_alone_has_no_recurrent_bias(id):
+    """Else what is wrong with r * (U h + b_hh) would be looked for in phi."""
+    case = BY_ID[id].case
+    changed = switches.rest(case).change(case)
+    names = [name for name in case.inputs if name.endswith(".b_hh")]
+    assert names
+    assert all(case.inputs[name].any() and not changed.inputs[name].any() for name in names)
