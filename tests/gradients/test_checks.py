@@ -184,19 +184,6 @@ def test_results_of_some_subjects():
         assert [(result.subject, result.passed) for result in found] == [(subject, True) for subject in subjects]
 
 
-@pytest.mark.parametrize("has_oracle", [True, False])
-def test_a_cell_is_checked_with_vectors_and_with_tokens(has_oracle):
-    """Six steps of each, by the oracle where there is one."""
-    asked = []
-
-    def gradients_of(problem):
-        asked.append((problem.x.dtype.kind, len(problem.x)))
-        return problem.gradients(scan)
-
-    assert check("cell", SimpleNamespace(has_form=lambda subject: has_oracle, gradients_of=gradients_of)).passed
-    assert asked == ([("f", 6), ("i", 6)] if has_oracle else [])
-
-
 def test_a_cells_row_says_its_options():
     """Its class, its activation, and what is off."""
     for name, cell in checks.cells().items():
