@@ -10,7 +10,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
 from tasks import by_name
 from tasks.har import Har, numbers
@@ -432,18 +431,3 @@ def test_texts_that_are_none(tmp_path):
     for state in ("carried", "zero"):
         with pytest.raises(ValueError, match=r"words to train on; batch 30 and length 70 need 2130$"):
             next(Wikitext2(tmp_path, state=state, other_data=True).batches(np.random.default_rng(0), 30))
-
-
-def test_perplexity_is_of_the_whole_split(tmp_path):
-    """exp of the mean over all words, not the mean over windows of exp; a uniform guess among K has K."""
-    made.ptb(tmp_path)
-    task = PtbWord(tmp_path, length=3, other_data=True)
-    K = task.output_size
-    network = models.network("rnn", K, [4], K)
-    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    from ortho_ref.training.trainer import evaluate
-
-    found = evaluate(network, params, buffers, task)
-    assert math.isclose(found["perplexity"], math.exp(found["evaluation_loss"]), rel_tol=1e-12)
-    still = {name: np.zeros_like(value) for name, value in params.items()}
-    assert math.isclose(evaluate(network, still, buffers, task)["perplexity"], K, rel_tol=1e-12)

@@ -9,9 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
-from ortho_ref.training.trainer import evaluate
 from tasks.shortest_path import ShortestPath, distractors, graphs, questions
 
 E1, EOL, Q1, ANS, END = 9, 10, 11, 12, 9
@@ -216,27 +214,6 @@ def test_batches():
     for one, other in zip(task.on("test").evaluation(), ShortestPath(eval_part="test").evaluation(), strict=True):
         np.testing.assert_array_equal(one.x, other.x)
     assert not np.array_equal(next(task.evaluation()).x, next(task.on("test").evaluation()).x[:, :50])
-
-
-def test_the_metric_counts_sequences():
-    """Over chunks with paths of different length each sequence counts alike: all 50 by hand."""
-    task = ShortestPath()
-    network = models.network("gru", 13, [4], 10)
-    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    for name in params:
-        params[name] = np.zeros_like(params[name])
-    params["readout.b"] = 5.0 * (np.arange(10) == END)
-    assert evaluate(network, params, buffers, task)["sequence_accuracy"] == 0
-
-    class Halves(ShortestPath):
-        def evaluation(self):
-            (whole,) = super().evaluation()
-            y = np.where(np.arange(50) < 10, END, whole.y)  # ten that are right
-            order = np.argsort(whole.mask[-1], kind="stable")
-            for own in (order[:7], order[7:]):
-                yield whole._replace(x=whole.x[:, own], y=y[:, own], mask=whole.mask[:, own])
-
-    assert evaluate(network, params, buffers, Halves())["sequence_accuracy"] == 10 / 50
 
 
 def test_parts_that_cannot_be():
