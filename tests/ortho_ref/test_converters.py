@@ -527,18 +527,6 @@ def test_layers_directions_prefixes_cells(config, layers, ways, step, bias, seed
             assert {k: a.tolist() for k, a in back[name].items()} == {k: a.tolist() for k, a in own.items()}
 
 
-def test_networks_within_modules():
-    """A prefix, and no biases."""
-    network = models.network("lstm", 3, [4, 4], 2)
-    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    params |= {name: a * 0 for name, a in params.items() if ".b_" in name}
-    state = converters.to_torch(network, params, buffers, prefix="decoder.rnn", bias=False)
-    assert next(iter(state)) == "decoder.rnn.weight_ih_l0"
-    assert not any("bias" in name for name in state)
-    back, _ = converters.from_torch(network, state | {"decoder.head.bias": np.ones(2)})
-    assert all((params[name] == a).all() for name, a in back.items())
-
-
 class BFloat16(np.ndarray):
     """As ml_dtypes has it: an array whose dtype is called bfloat16."""
 
