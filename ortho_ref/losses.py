@@ -155,8 +155,8 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
     outputs : Array (..., q)
         What the network gives.
     y : Array
-        Numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for their one-hot
-        vectors.
+        Numbers shaped like outputs, floats; or integer classes as `cross_entropy` takes them, two or more, which stand
+        for their one-hot vectors.
     """
     _check_array("outputs", outputs)
     check_targets("mean_squared_error", outputs.shape, y, mask)
@@ -244,6 +244,8 @@ def _check_classes(shape: tuple[int, ...], y: Any) -> None:
 
 def _check_numbers(shape: tuple[int, ...], y: Any) -> None:
     """Numbers shaped like the outputs, or integer classes."""
+    if y.dtype.kind in "iu" and shape in (y.shape, (*y.shape, 1)) and y.size > 0:
+        raise TypeError(f"y is {y.dtype}, a class for each output, of which there would be one; give numbers as floats")
     if y.dtype.kind in "iu":
         _check_classes(shape, y)
     elif y.dtype.kind not in "bf":

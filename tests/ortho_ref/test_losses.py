@@ -56,8 +56,9 @@ def draw(seed, leading, K, groups, masked):
 
 def squared_error_case(classes, seed, leading, K, groups, masked):
     """The same for the squared error: integer classes or numbers, and the numbers that both stand for."""
-    outputs, y, mask = draw(seed, leading, K, groups, masked)
+    outputs, y, mask = draw(seed, leading, K + classes, groups, masked)
     if classes:
+        K += 1
         return outputs, y, mask, np.eye(K)[y].reshape(outputs.shape)
     numbers = np.random.default_rng(seed + 1).standard_normal(outputs.shape)
     return outputs, numbers, mask, numbers
@@ -215,6 +216,12 @@ REFUSED = [
     (["binary_cross_entropy"], NUMBERS.astype(int), np.zeros((4, 3), bool), "mask leaves no entry to count"),
     (OF_CLASSES, CLASSES, np.ones((4, 3), int), "mask is int64; expected bool"),
     (["mean_squared_error"], NUMBERS + 0j, None, "y is complex128; expected real numbers, or integer classes"),
+    (
+        ["mean_squared_error"],
+        np.zeros((4, 3, 6), int),
+        None,
+        "y is int64, a class for each output, of which there would",
+    ),
 ]
 
 
