@@ -122,10 +122,13 @@ _all_reflections = both(HOUSEHOLDER, lambda case: case.config["reflections"] == 
 _one_to_leave_out = both(_several_reflections, neither(_all_reflections))  # and that is a reflection
 
 
-def _last_is_reflection(case: Case) -> Arrays:
-    V = case.inputs["params.V"].copy()
-    V[-1, -1] = -abs(V[-1, -1])
-    return {"params.V": V}
+def _last_is(sign: int) -> Outputs:
+    def change(case: Case) -> Arrays:
+        V = case.inputs["params.V"].copy()
+        V[-1, -1] = sign * abs(V[-1, -1])
+        return {"params.V": V}
+
+    return fed(change)
 
 
 def _as_if_unit(own: Any) -> Any:
@@ -200,7 +203,8 @@ MISTAKES = table(
     ("householder-length", "the gradient by v / |v|, not by v",
      HOUSEHOLDER, gradient_at(lambda V: V / np.linalg.norm(V, axis=0), "params.V")),
     ("householder-last", "the last of n reflections as it is, without the sign that stands for it",
-     _all_reflections, fed(_last_is_reflection)),
+     _all_reflections, _last_is(-1)),
+    ("householder-no-sign", "1 for the sign of v_n, the last of n reflections", _all_reflections, _last_is(1)),
     ("householder-not-normalised", "I - 2 v v^T, not divided by |v|^2",
      HOUSEHOLDER, Patched((householder.Householder, "_solved", _as_if_unit),
                           (householder, "_above", lambda _: lambda M: np.triu(M, 1)))),

@@ -3,9 +3,10 @@
 from scripts.maintain.vectors.cell_cases import cell_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.linear_cases import linear_cases
+from scripts.maintain.vectors.map_cases import map_cases
 from scripts.maintain.vectors.spec import Spec
 
 
 def specs() -> list[Spec]:
     """Every case."""
-    return [*cell_cases(), *layer_cases(), *linear_cases()]
+    return [*cell_cases(), *layer_cases(), *map_cases(), *linear_cases()]
