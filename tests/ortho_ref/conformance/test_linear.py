@@ -87,7 +87,7 @@ def drawn(draw_, name):
     without = "gamma_log" if options.get("gamma") == "computed" else ""
     how = {"options": options, "initial": draw_(st.booleans()), "marks": marks, "without": without}
     spec = Plan("drawn", name, "", sizes, **how).spec()
-    return spec.case(spec.inputs(draw_(st.integers(0, 99))))
+    return spec.case(drawing.inputs_of(spec.drawn(draw_(st.integers(0, 99)))))
 
 
 @pytest.mark.parametrize("name", RECURRENCES)
