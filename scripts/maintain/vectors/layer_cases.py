@@ -63,8 +63,8 @@ KEPT_SIZES: dict[str, tuple[int, int, int, int, int, str]] = {
     "units": (2, 3, 19, 37, 64, "m = 19 and an n beyond a tile"),
     "cut": (35, 1, 2, 4, 4, "T = 35, beyond windows of 32"),
 }
-#: Sizes, offsets of biases, what for.  An update gate nearly closed, or a forget gate nearly
-#: open, keeps the state over 500 steps; else no gradient would be left to compare.
+#: Sizes, offsets of biases, what for.  An update gate nearly closed, or a forget gate nearly open, keeps the state over
+#: 500 steps; else no gradient would be left to compare.
 LARGE: dict[str, tuple[dict[str, int], dict[str, float], str]] = {
     "gru_reset_before/long": ({"T": 500, "B": 2, "m": 2, "n": 4}, {"b_u": -6.0}, "T = 500"),
     "lstm/long": ({"T": 500, "B": 2, "m": 2, "n": 4}, {"b_f": 5.0, "b_i": -2.0}, "T = 500"),
